@@ -121,7 +121,7 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 		return nil, err
 	}
 	a.definitions = definitions
-	a.workers = append(a.workers, Part{Name: "process manager " + definition.Type(), Run: manager.Run})
+	a.workers = append(a.workers, Service{Name: "process manager " + definition.Type(), Run: manager.Run})
 	a.observe(definition.Type(), manager)
 	return manager, nil
 }

@@ -71,10 +71,10 @@
 //
 //   - Metrics: metrics.Collectors returns the collectors of everything that was added to an App.
 //   - Traces: set Config.Middleware to tracing.Middleware, and process.Config.Middleware to
-//     tracing.Steps. Correlation and causation ids pass from messages to events and commands also
+//     tracing.StepMiddleware. Correlation and causation ids pass from messages to events and commands also
 //     without them.
 //   - Health checks: [App.ReadyHandler].
-//   - Read models in an SQL database that can be rebuilt: a [Part] that runs readmodel.Model.Run.
+//   - Read models in an SQL database that can be rebuilt: a [Service] that runs readmodel.Model.Run.
 //   - Queries that show what their client has written: [App.Consistent].
 package millrace
 
@@ -211,8 +211,8 @@ type App struct {
 	definitions []aggregate.AnyDefinition
 	subscribers []*subscriber.Subscriber
 	feeds       []*live.Feed
-	workers     []Part // process managers and read models
-	parts       []Part
+	workers     []Service // process managers and read models
+	parts       []Service
 	components  []component
 	jsonEvents  bool                // Config.Marshaler is the default
 	topics      map[string]bool     // topics that a group or a read model handles

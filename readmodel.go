@@ -36,7 +36,7 @@ func (a *App) ReadModel(
 		return nil, &ConfigError{"build", fmt.Sprintf("of read model %q is nil; pass a function that returns its reactions", config.Name)}
 	}
 	name := "read model " + config.Name
-	if slices.ContainsFunc(a.workers, func(other Part) bool { return other.Name == name }) {
+	if slices.ContainsFunc(a.workers, func(other Service) bool { return other.Name == name }) {
 		return nil, &ConfigError{"Name", fmt.Sprintf("%q is the name of another read model; choose another name", config.Name)}
 	}
 	if config.Journal == nil {
@@ -60,7 +60,7 @@ func (a *App) ReadModel(
 	}
 	topics, definitions := slices.Clone(config.Topics), slices.Clone(a.definitions)
 	a.handled(topics)
-	a.workers = append(a.workers, Part{Name: name, Run: func(ctx context.Context) error {
+	a.workers = append(a.workers, Service{Name: name, Run: func(ctx context.Context) error {
 		return model.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
 			reactions, err := safely(ctx, g, build)
 			if err != nil {

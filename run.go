@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Part is something that runs in addition to the handlers, such as a server.
-type Part struct {
+// Service is something that runs in addition to the handlers, such as a server.
+type Service struct {
 	// Name is the name of the part in errors. It must be unique in an App.
 	Name string
 	// Run runs until Stop is called, or until its context ends if Stop is nil. If Run returns
@@ -30,11 +30,11 @@ type Part struct {
 }
 
 // Add adds a part. Errors: [*ConfigError], [ErrStarted].
-func (a *App) Add(p Part) error {
+func (a *App) Add(p Service) error {
 	if p.Run == nil {
 		return &ConfigError{"Part.Run", fmt.Sprintf("of %q is nil; pass a function that runs until it is stopped", p.Name)}
 	}
-	if slices.ContainsFunc(a.parts, func(other Part) bool { return other.Name == p.Name }) {
+	if slices.ContainsFunc(a.parts, func(other Service) bool { return other.Name == p.Name }) {
 		return &ConfigError{"Part.Name", fmt.Sprintf("%q is the name of another part; choose another name", p.Name)}
 	}
 	if err := a.mayAdd(); err != nil {
@@ -52,7 +52,7 @@ func (a *App) Serve(listener net.Listener, server *http.Server) error {
 	if listener == nil || server == nil {
 		return &ConfigError{"Serve", "needs a listener and a server"}
 	}
-	return a.Add(Part{
+	return a.Add(Service{
 		Name: "HTTP server on " + listener.Addr().String(),
 		Run: func(context.Context) error {
 			err := server.Serve(listener)
@@ -304,7 +304,7 @@ func (r *run) stopParts(ctx context.Context) error {
 const grace = 100 * time.Millisecond
 
 // stopPart calls Stop of a part. It stops waiting when ctx has ended and grace has passed.
-func stopPart(ctx context.Context, p Part) error {
+func stopPart(ctx context.Context, p Service) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.Stop(ctx) }()
 	select {

@@ -1,9 +1,9 @@
 package aggregate
 
-// Part is one aggregate in a decision over several. The decision reads the State of its parts and
+// Participant is one aggregate in a decision over several. The decision reads the State of its parts and
 // appends events to some of them:
 //
-//	func Transfer(from, to *aggregate.Part[Account], amount int) error {
+//	func Transfer(from, to *aggregate.Participant[Account], amount int) error {
 //		if from.State.Balance < amount {
 //			return ErrInsufficientFunds
 //		}
@@ -15,7 +15,7 @@ package aggregate
 // Package repository loads the parts and commits their events in one transaction. Like a
 // [Decision], such a function may run more than once, and must not change the maps, slices and
 // pointers in a State.
-type Part[S any] struct {
+type Participant[S any] struct {
 	ID ID // the aggregate
 	// State is the state before the decision. Append does not change it.
 	State S
@@ -26,4 +26,4 @@ type Part[S any] struct {
 }
 
 // Append adds events, in the order in which they happen.
-func (p *Part[S]) Append(events ...Event[S]) { p.Events = append(p.Events, events...) }
+func (p *Participant[S]) Append(events ...Event[S]) { p.Events = append(p.Events, events...) }

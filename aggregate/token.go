@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/printable"
 )
 
-// Version is an aggregate at one of its versions.
-type Version struct {
+// VersionedID is an aggregate at one of its versions.
+type VersionedID struct {
 	ID      ID     // the aggregate
 	Version uint64 // the number of its last event
 }
@@ -26,7 +26,7 @@ type Version struct {
 //	err = groups.New(j).WaitToken(ctx, "order-history", token)
 //
 // An empty Token stands for no write. Its text is empty.
-type Token []Version
+type Token []VersionedID
 
 // maxTokenVersions is the number of aggregates to which one transaction can write.
 const maxTokenVersions = 100
@@ -45,14 +45,14 @@ func (t Token) String() string {
 // Of returns the part of the token about the given aggregate types, for a reader that reads only
 // these.
 func (t Token) Of(aggregateTypes ...string) Token {
-	return slices.DeleteFunc(slices.Clone(t), func(v Version) bool { return !slices.Contains(aggregateTypes, v.ID.Type) })
+	return slices.DeleteFunc(slices.Clone(t), func(v VersionedID) bool { return !slices.Contains(aggregateTypes, v.ID.Type) })
 }
 
 // And joins two tokens. For an aggregate in both it uses the later version.
 func (t Token) And(other Token) Token {
 	joined := slices.Clone(t)
 	for _, v := range other {
-		if i := slices.IndexFunc(joined, func(w Version) bool { return w.ID == v.ID }); i >= 0 {
+		if i := slices.IndexFunc(joined, func(w VersionedID) bool { return w.ID == v.ID }); i >= 0 {
 			joined[i].Version = max(joined[i].Version, v.Version)
 		} else {
 			joined = append(joined, v)
@@ -84,7 +84,7 @@ func ParseToken(text string) (Token, error) {
 	return token, nil
 }
 
-func parseVersion(text string) (v Version, err error) {
+func parseVersion(text string) (v VersionedID, err error) {
 	id, number, hasNumber := strings.Cut(text, "@")
 	kind, value, hasValue := strings.Cut(id, ":")
 	if !hasNumber || !hasValue {

@@ -28,7 +28,7 @@ var ErrNoID = errors.New("the message of the command has no UUID: set one, such 
 
 // Handler returns a handler for a cqrs.CommandProcessor. It executes each command of type C on the
 // aggregate that route returns. It executes a command once, however often its message is delivered,
-// since the UUID of the message is the [repository.CommandID].
+// since the UUID of the message is the [repository.WithCommandID].
 //
 // The events carry the correlation id and the trace of the message, and its UUID as their causation
 // id, with any Pub/Sub.
@@ -52,7 +52,7 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 		}
 		ctx = causedBy(ctx, msg)
 		id, decide := route(command)
-		given := []repository.Option{repository.CommandID(msg.UUID)}
+		given := []repository.Option{repository.WithCommandID(msg.UUID)}
 		if o.execute != nil {
 			given = append(given, o.execute(command)...)
 		}
@@ -97,7 +97,7 @@ func OnRefused[C any](f func(ctx context.Context, command *C, refused *repositor
 	return func(o *handlerOptions[C]) { o.refused = f }
 }
 
-// Execute returns an option to pass options to the repository, such as [repository.Writes].
-func Execute[C any](options func(command *C) []repository.Option) Option[C] {
+// WithRepositoryOptions returns an option to pass options to the repository, such as [repository.WithWrites].
+func WithRepositoryOptions[C any](options func(command *C) []repository.Option) Option[C] {
 	return func(o *handlerOptions[C]) { o.execute = options }
 }

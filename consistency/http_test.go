@@ -70,7 +70,7 @@ func TestAQueryWaitsForALimitedNumberOfAggregates(t *testing.T) {
 	t.Parallel()
 	named := func(kind string, n int) (token aggregate.Token) {
 		for i := range n {
-			token = append(token, aggregate.Version{ID: aggregate.ID{Type: kind, Value: strconv.Itoa(i)}, Version: 1})
+			token = append(token, aggregate.VersionedID{ID: aggregate.ID{Type: kind, Value: strconv.Itoa(i)}, Version: 1})
 		}
 		return token
 	}

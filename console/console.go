@@ -23,12 +23,12 @@ type Console struct {
 	tails  *tails
 }
 
-// Handler returns a console. It makes no requests. Mount it under any path that ends with a slash,
+// New returns a console. It makes no requests. Mount it under any path that ends with a slash,
 // with or without http.StripPrefix. The last folder of a path that is not stripped cannot be named
 // api or static.
 //
 // Errors: [*ConfigError].
-func Handler(config Config) (*Console, error) {
+func New(config Config) (*Console, error) {
 	if err := config.setDefaults(); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@
 // aggregates, read models and process managers. If actions are allowed, operators can also pause
 // groups, retry events and so on.
 //
-//	c, err := console.Handler(console.Config{App: app})
+//	c, err := console.New(console.Config{App: app})
 //	if err != nil {
 //		return err
 //	}

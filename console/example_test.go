@@ -38,7 +38,7 @@ func ExampleHandler() {
 		log.Fatal(err)
 	}
 
-	c, err := console.Handler(console.Config{
+	c, err := console.New(console.Config{
 		App:          app,
 		AllowActions: true,
 		Logger:       watermill.NewSlogLogger(nil), // the audit log

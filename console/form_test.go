@@ -96,7 +96,7 @@ func TestAnAggregateIsNotResetWithoutANumber(t *testing.T) {
 	forms, cookie := formsOf(t, c, "behind?name=mails&topic=cart", "reset-aggregate")
 	require.Len(t, forms, 1)
 	assert.Equal(t, http.StatusBadRequest, submit(c, forms[0], cookie).Code)
-	applied, err := groups.New(j).Applied(t.Context(), "mails", aggregate.ID{Type: "cart", Value: "0"})
+	applied, err := groups.New(j).Position(t.Context(), "mails", aggregate.ID{Type: "cart", Value: "0"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, applied)
 	forms[0].Set("number", "0")

@@ -196,8 +196,8 @@ func (r *reading) compareAll(ctx context.Context, v *behindView) error {
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
 	var mu sync.Mutex
-	var found []groups.Behind
-	_, err := r.config.Groups.Of(v.Group, v.Topic).Lag(r.limited(ctx), groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) {
+	var found []groups.BehindAggregate
+	_, err := r.config.Groups.Of(v.Group, v.Topic).Lag(r.limited(ctx), groups.LagOptions{OldestOf: -1, Behind: func(b groups.BehindAggregate) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(found) < listPage {
@@ -215,7 +215,7 @@ func (r *reading) compareAll(ctx context.Context, v *behindView) error {
 	return nil
 }
 
-func (r *reading) behindRow(ctx context.Context, b groups.Behind) behindRow {
+func (r *reading) behindRow(ctx context.Context, b groups.BehindAggregate) behindRow {
 	row := behindRow{aggregateRef: refOf(b.Aggregate), Next: b.Next, Head: b.Head}
 	if b.Parked != nil {
 		row.Parked, row.Since, row.Reason = true, optionalTime(b.Parked.At), text(b.Parked.Reason)

@@ -141,7 +141,7 @@ func (r *reading) addPending(ctx context.Context, v *processesView) error {
 }
 
 func (r *reading) addOpen(ctx context.Context, v *processesView) error {
-	for p, err := range r.config.Backlog.Open(r.limited(ctx), process.Query{Type: v.Type}) {
+	for p, err := range r.config.Backlog.OpenProcesses(r.limited(ctx), process.Query{Type: v.Type}) {
 		if errors.Is(err, journal.ErrUnitLimit) {
 			v.More = true
 			return nil
@@ -189,7 +189,7 @@ func (r *reading) process(ctx context.Context) (any, error) {
 		}
 		v.Pending = append(v.Pending, r.pending(p))
 	}
-	for p, err := range r.config.Backlog.Open(ctx, query) {
+	for p, err := range r.config.Backlog.OpenProcesses(ctx, query) {
 		if err != nil {
 			return nil, err
 		}

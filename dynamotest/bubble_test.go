@@ -127,7 +127,7 @@ func TestAPartitionWorksAtItsLimitInTheTimeOfABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const limit, writes = 100, 1_000
-		tab := newTable(t, dynamotest.PartitionLimits(limit, 0))
+		tab := newTable(t, dynamotest.WithPartitionLimits(limit, 0))
 		begin := time.Now()
 		for i := range writes {
 			for tab.write("a", i, nil) != nil {

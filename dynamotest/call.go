@@ -37,7 +37,7 @@ type Call struct {
 	Faults []string
 
 	// Exhausted lists the partitions that had too few units left for the call or a part of it; see
-	// [PartitionLimits].
+	// [WithPartitionLimits].
 	Exhausted []Partition
 
 	// Late means that the request reached the database after its client had given up; see [Late].

@@ -36,16 +36,16 @@ func settingsOf(options []Option) settings {
 	return s
 }
 
-// Seed sets the seed for random decisions: those of [Chance], and of faults with a random part.
+// WithSeed sets the seed for random decisions: those of [Chance], and of faults with a random part.
 // Default: 1, so that every run is the same.
-func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
+func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
-// ExpiryDelay sets how long an item stays after its TTL. DynamoDB promises deletion "within a few
+// WithExpiryDelay sets how long an item stays after its TTL. DynamoDB promises deletion "within a few
 // days". Default: 0, so an item is gone as soon as [Clock] passes its TTL. A [Proxy] does not
 // support this option.
-func ExpiryDelay(delay time.Duration) Option { return func(s *settings) { s.expiry = delay } }
+func WithExpiryDelay(delay time.Duration) Option { return func(s *settings) { s.expiry = delay } }
 
-// PartitionLimits limits how many write and read units each partition accepts in a second; 0 means
+// WithPartitionLimits limits how many write and read units each partition accepts in a second; 0 means
 // no limit, which is the default. DynamoDB's limits are 1,000 and 3,000. A call that needs more
 // than a partition has left fails like a call with the fault [Throttle]. It has no effect and no
 // cost. It fails with a ProvisionedThroughputExceededException, with a reason of a cancelled
@@ -65,7 +65,7 @@ func ExpiryDelay(delay time.Duration) Option { return func(s *settings) { s.expi
 // use earlier are lost. DynamoDB lets a table use the units of the last 5 minutes, but a partition
 // cannot exceed its limits by that. A call that needs more than the units of a second succeeds if
 // the partition has all of them, and the partition then has a debt.
-func PartitionLimits(writeUnits, readUnits float64) Option {
+func WithPartitionLimits(writeUnits, readUnits float64) Option {
 	mustBe(writeUnits >= 0 && readUnits >= 0, "PartitionLimits(%v, %v): units must not be negative", writeUnits, readUnits)
 	return func(s *settings) { s.write, s.read = writeUnits, readUnits }
 }

@@ -56,7 +56,7 @@ func TestADatabaseIsClosedWithItsTest(t *testing.T) {
 func TestAFailedTestNamesTheSeedOfItsFaults(t *testing.T) {
 	t.Parallel()
 	inner := &test{failed: true}
-	db := dynamotest.New(inner, dynamotest.Seed(42))
+	db := dynamotest.New(inner, dynamotest.WithSeed(42))
 	db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.5)).Remove()
 	db.Inject(dynamotest.Latency(0, 1))
 	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"))
@@ -294,7 +294,7 @@ func TestARepetitionMeetsItsTransactionUnderWay(t *testing.T) {
 func TestItemsExpireWhenTheClockPassesTheirTime(t *testing.T) {
 	t.Parallel()
 	const delay = time.Hour
-	tab := newTable(t, dynamotest.ExpiryDelay(delay))
+	tab := newTable(t, dynamotest.WithExpiryDelay(delay))
 	tab.db.Clock().Freeze()
 	_, err := tab.client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 		TableName:               aws.String("tab"),

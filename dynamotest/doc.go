@@ -30,7 +30,7 @@
 // from before expressions (Expected, KeyConditions, ...), PartiQL, streams, backups, global tables,
 // tags, DescribeLimits and similar ones, and any parameter of a later version of the SDK. Settings
 // that have no meaning in memory are stored and described, but have no effect: provisioned
-// throughput (use [Throttle] or [PartitionLimits]), table class and encryption.
+// throughput (use [Throttle] or [WithPartitionLimits]), table class and encryption.
 //
 // # Faults
 //
@@ -46,7 +46,7 @@
 // returns how often it happened. If the test fails, the faults that did not happen at all are
 // logged.
 //
-// Random decisions depend on [Seed] and on the call, and not on time, so that a failure can be
+// Random decisions depend on [WithSeed] and on the call, and not on time, so that a failure can be
 // repeated. The n-th call of one operation on the same keys has the same decisions in every run;
 // see [Chance]. [DB.Storm] injects all faults.
 //
@@ -100,9 +100,9 @@
 //
 // Without faults, indexes are always up to date, eventually consistent reads see everything, and
 // transactions do not conflict. Tables are active as soon as they are created. Items expire when
-// the clock passes their TTL; DynamoDB takes up to days, see [ExpiryDelay]. The order of partitions
+// the clock passes their TTL; DynamoDB takes up to days, see [WithExpiryDelay]. The order of partitions
 // in a Scan, and the order of index rows with equal keys, is arbitrary as in DynamoDB, but the same
-// in every run. A partition has no throughput limit, unless [PartitionLimits] sets one, and can
+// in every run. A partition has no throughput limit, unless [WithPartitionLimits] sets one, and can
 // contain more than 10 GB. Deleting a table does not wait for transactions on it.
 //
 // # Errors

@@ -48,7 +48,7 @@ func Example() {
 
 // Throttle all updates of a table.
 func ExampleDB_Inject() {
-	db := dynamotest.Open(dynamotest.Seed(7))
+	db := dynamotest.Open(dynamotest.WithSeed(7))
 	defer db.Close()
 	client, ctx := db.Client(), context.Background()
 	createAccounts(ctx, client, "alice", 100)
@@ -166,8 +166,8 @@ func ExampleTear() {
 }
 
 // A partition accepts one write unit a second. Its first second has one unit.
-func ExamplePartitionLimits() {
-	db := dynamotest.Open(dynamotest.PartitionLimits(1, 0))
+func ExampleWithPartitionLimits() {
+	db := dynamotest.Open(dynamotest.WithPartitionLimits(1, 0))
 	defer db.Close()
 	db.Clock().Freeze()
 	client, ctx := db.Client(), context.Background()

@@ -262,7 +262,7 @@ func TestAnIndexLagsUntilTheClockHasMoved(t *testing.T) {
 func TestTheChangesOfOneItemReachAnIndexInOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
-		tab := newTable(t, dynamotest.Seed(seed))
+		tab := newTable(t, dynamotest.WithSeed(seed))
 		tab.db.Clock().Freeze()
 		tab.db.Inject(dynamotest.DelayIndex(0, time.Second))
 		for version := range 10 {
@@ -322,7 +322,7 @@ func TestATransactionThatIsTornIsSeenInAnyPart(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for seed := range uint64(60) {
-		tab := newTable(t, dynamotest.Seed(seed))
+		tab := newTable(t, dynamotest.WithSeed(seed))
 		part := func() (part string) {
 			for _, p := range []string{"a", "b", "c"} {
 				if tab.amount(p) != "" {
@@ -573,7 +573,7 @@ func TestSeveralFaultsHappenToOneCall(t *testing.T) {
 // goroutine, or all run in one.
 func failedCalls(t *testing.T, seed uint64, together bool) map[string]bool {
 	t.Helper()
-	tab := newTable(t, dynamotest.Seed(seed))
+	tab := newTable(t, dynamotest.WithSeed(seed))
 	tab.db.Clock().Freeze()
 	for _, fault := range []dynamotest.Fault{dynamotest.Throttle(), dynamotest.InternalError(), dynamotest.CutConnection()} {
 		tab.db.Inject(fault, dynamotest.Chance(0.2))

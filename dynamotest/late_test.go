@@ -128,7 +128,7 @@ func TestARequestThatIsRefusedIsNotLate(t *testing.T) {
 func TestLateRequestsAreDrawnBySeed(t *testing.T) {
 	t.Parallel()
 	run := func(seed uint64) (late []string) {
-		tab := newTable(t, dynamotest.Seed(seed))
+		tab := newTable(t, dynamotest.WithSeed(seed))
 		injection := tab.db.Inject(dynamotest.Late(), dynamotest.On("PutItem"), dynamotest.Chance(0.3))
 		for i := range 40 {
 			if done(t.Context(), tab.once().PutItem, putting("a", i, nil)) != nil {

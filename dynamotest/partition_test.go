@@ -17,7 +17,7 @@ import (
 // newLimited returns a table with limited partitions, and a clock that stands still.
 func newLimited(t *testing.T, write, read float64) *table {
 	t.Helper()
-	tab := newTable(t, dynamotest.PartitionLimits(write, read))
+	tab := newTable(t, dynamotest.WithPartitionLimits(write, read))
 	tab.db.Clock().Freeze()
 	tab.client = tab.once()
 	return tab
@@ -238,5 +238,5 @@ func TestBucketsThatAreFullAgainAreForgotten(t *testing.T) {
 
 func TestPartitionLimitsAreNotNegative(t *testing.T) {
 	t.Parallel()
-	assert.Panics(t, func() { dynamotest.PartitionLimits(-1, 0) })
+	assert.Panics(t, func() { dynamotest.WithPartitionLimits(-1, 0) })
 }

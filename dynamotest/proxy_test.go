@@ -148,10 +148,10 @@ func TestFaultsHappenThroughAProxyAsInADatabase(t *testing.T) {
 				if chance < 1 {
 					when = append(when[:len(when):len(when)], dynamotest.Chance(chance))
 				}
-				direct, behind := newTable(t, dynamotest.Seed(3)), newTable(t)
+				direct, behind := newTable(t, dynamotest.WithSeed(3)), newTable(t)
 				want, wantCalls := script(t, direct, direct.db, test.fault(), when...)
 
-				got, calls := script(t, behind, dynamotest.NewProxy(t, behind.client, dynamotest.Seed(3)), test.fault(), when...)
+				got, calls := script(t, behind, dynamotest.NewProxy(t, behind.client, dynamotest.WithSeed(3)), test.fault(), when...)
 
 				assert.Equal(t, want, got)
 				require.Len(t, calls, len(wantCalls))
@@ -183,7 +183,7 @@ func TestAProxyRefusesWhatHappensInsideTheDatabase(t *testing.T) {
 			"dynamotest: "+name+" happens inside the database, and not in a Proxy: inject it with DB.Inject",
 			func() { proxy.Inject(fault) })
 	}
-	assert.Panics(t, func() { dynamotest.OpenProxy(newTable(t).client, dynamotest.ExpiryDelay(time.Hour)) })
+	assert.Panics(t, func() { dynamotest.OpenProxy(newTable(t).client, dynamotest.WithExpiryDelay(time.Hour)) })
 }
 
 func TestAProxyDisturbsOnlyItsOwnClients(t *testing.T) {

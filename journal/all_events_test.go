@@ -30,12 +30,12 @@ func TestAllEventsAreThoseThatAreLeft(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, numbersFrom(1, 32), numbers)
 
-		require.NoError(t, s.Truncate(t.Context(), id, 21, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), id, 21, journal.RemoveOptions{}))
 		numbers, err = all()
 		require.NoError(t, err)
 		assert.Equal(t, numbersFrom(21, 32), numbers)
 
-		require.NoError(t, s.Delete(t.Context(), id, 32, journal.Removal{}))
+		require.NoError(t, s.Delete(t.Context(), id, 32, journal.RemoveOptions{}))
 		_, err = all()
 		assert.ErrorAs(t, err, new(*journal.DeletedError))
 	})

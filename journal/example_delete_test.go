@@ -14,7 +14,7 @@ import (
 func ExampleJournal_Delete() {
 	ctx, j := context.Background(), openAccounts()
 	id := aggregate.ID{Type: "account", Value: "alice"}
-	if err := j.Delete(ctx, id, 2, journal.Removal{}); err != nil {
+	if err := j.Delete(ctx, id, 2, journal.RemoveOptions{}); err != nil {
 		log.Fatal(err)
 	}
 

@@ -26,7 +26,7 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 		for _, layout := range layouts {
 			t.Run(fmt.Sprint(layout, " seed ", seed), func(t *testing.T) {
 				t.Parallel()
-				db := dynamotest.New(t, dynamotest.Seed(seed))
+				db := dynamotest.New(t, dynamotest.WithSeed(seed))
 				config := ownTables(journal.Config{Layout: layout, Shards: 7})
 				require.NoError(t, journal.Create(t.Context(), db.Client(), config))
 				j, err := journal.Open(t.Context(), db.Client(), config)

@@ -26,11 +26,11 @@ import (
 // with what is left.
 //
 // These errors mean that nothing was removed: [ErrNotCovered], [ErrNotFound], [*DeletedError],
-// *aggregate.InvalidIDError, [*CorruptItemError] for the head, [*ConfigError] for a [Removal].After
+// *aggregate.InvalidIDError, [*CorruptItemError] for the head, [*ConfigError] for a [RemoveOptions].After
 // without time to live or in the layout Packed, and [ErrConflict] if other writers update the head
 // repeatedly. These errors can occur at any time: [ErrThrottled], [ErrContended], [ErrUnavailable],
 // [ErrTableMissing], [ErrAccess], and the error of ctx.
-func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal RemoveOptions) error {
 	return j.engine.Truncate(ctx, id, before, removal)
 }
 
@@ -43,16 +43,16 @@ func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, 
 //
 // Expected is the version on which the decision to delete was made. Consumer groups are not
 // informed. To inform them, store an event that announces the deletion, and let them read it by
-// setting [Removal].After.
+// setting [RemoveOptions].After.
 //
 // The costs, and what to do after an error, are those of [Journal.Truncate]. If the aggregate is a
 // tombstone already, Delete removes what is left of it and returns nil.
 //
 // These errors mean that nothing was removed: [ErrConflict], [ErrNotFound],
 // *aggregate.InvalidIDError, [*CorruptItemError] for the head, and [*ConfigError] for a
-// [Removal].After without time to live or in the layout Packed. These errors can occur at any time:
+// [RemoveOptions].After without time to live or in the layout Packed. These errors can occur at any time:
 // [ErrThrottled], [ErrContended], [ErrUnavailable], [ErrTableMissing], [ErrAccess], and the error
 // of ctx.
-func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
+func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal RemoveOptions) error {
 	return j.engine.Delete(ctx, id, expected, removal)
 }

@@ -16,8 +16,8 @@ type (
 	HeadsQuery = journaltype.HeadsQuery
 	// Snapshot is the encoded state of an aggregate after one of its events.
 	Snapshot = journaltype.Snapshot
-	// Removal configures how [Journal.Truncate] and [Journal.Delete] remove events.
-	Removal = journaltype.Removal
+	// RemoveOptions configures how [Journal.Truncate] and [Journal.Delete] remove events.
+	RemoveOptions = journaltype.RemoveOptions
 	// Encoding encodes payloads before they are stored, and decodes them. Packages compress and
 	// encrypt contain implementations.
 	Encoding = journaltype.Encoding

@@ -7,9 +7,9 @@
 //
 //	mux.HandleFunc("GET /rooms/{id}/events", func(w http.ResponseWriter, r *http.Request) {
 //		id := r.PathValue("id")
-//		err := feed.Serve(w, r, id, func(ctx context.Context) (live.Event, error) {
+//		err := feed.Serve(w, r, id, func(ctx context.Context) (live.Update, error) {
 //			room, err := queryRoom(ctx, id)
-//			return live.Event{Name: "room", ID: room.Version, Data: room}, err
+//			return live.Update{Name: "room", ID: room.Version, Data: room}, err
 //		})
 //		if err != nil {
 //			http.Error(w, "no such room", http.StatusNotFound)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Event is a server-sent event of a stream.
-type Event struct {
+// Update is a server-sent event of a stream.
+type Update struct {
 	// Name is the type of the event, for which the client listens. Default: "message".
 	Name string
 	// ID identifies the state that the event shows, such as a version. An event with an ID is sent
@@ -22,7 +22,7 @@ type Event struct {
 	Last bool
 }
 
-func (e Event) encode() ([]byte, error) {
+func (e Update) encode() ([]byte, error) {
 	if strings.ContainsAny(e.Name, "\r\n") || strings.ContainsAny(e.ID, "\r\n\x00") {
 		return nil, fmt.Errorf("event %q with id %q: a name or id must be one line, without NUL", e.Name, e.ID)
 	}

@@ -44,11 +44,11 @@ func (v *view) apply(_ context.Context, e *Entered) error {
 	return nil
 }
 
-func (v *view) query(room string) (live.Event, error) {
+func (v *view) query(room string) (live.Update, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	names := v.names[room]
-	return live.Event{Name: "names", ID: fmt.Sprint(len(names)), Data: names}, nil
+	return live.Update{Name: "names", ID: fmt.Sprint(len(names)), Data: names}, nil
 }
 
 // A client receives the names of the people in a room, and receives them again after each change.
@@ -64,12 +64,12 @@ func Example() {
 
 	feed, err := live.New(live.Config{Journal: app.Journal(), Group: "room-view", Topics: []string{"room"}})
 	check(err)
-	check(app.Add(millrace.Part{Name: "live", Run: feed.Run}))
+	check(app.Add(millrace.Service{Name: "live", Run: feed.Run}))
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rooms/{id}/events", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
-		if err := feed.Serve(w, r, id, func(context.Context) (live.Event, error) { return v.query(id) }); err != nil {
+		if err := feed.Serve(w, r, id, func(context.Context) (live.Update, error) { return v.query(id) }); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 // Serve streams the results of query as server-sent events. It calls query at once, after each
-// change that concerns the key, and every [Config].RefreshInterval. An [Event] with an ID is sent
+// change that concerns the key, and every [Config].RefreshInterval. An [Update] with an ID is sent
 // only if it differs from the last one.
 //
 // Serve returns nil when the client disconnects, when a write takes longer than
@@ -27,7 +27,7 @@ import (
 //
 // The writer must support flushing. A writer that a middleware has wrapped needs a method Flush or
 // Unwrap. Otherwise Serve returns [http.ErrNotSupported], and has written nothing.
-func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query func(context.Context) (Event, error)) error {
+func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query func(context.Context) (Update, error)) error {
 	if !canFlush(w) {
 		return fmt.Errorf("stream events: flush a %T: %w", w, http.ErrNotSupported)
 	}
@@ -61,7 +61,7 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 
 // follow sends the result of query after each change and each refresh, until the stream ends. It
 // returns the error of a query.
-func (f *Feed) follow(ctx context.Context, s *stream, changed <-chan struct{}, query func(context.Context) (Event, error)) error {
+func (f *Feed) follow(ctx context.Context, s *stream, changed <-chan struct{}, query func(context.Context) (Update, error)) error {
 	refresh := time.NewTicker(f.config.RefreshInterval)
 	defer refresh.Stop()
 	for {
@@ -113,7 +113,7 @@ type stream struct {
 
 // encode returns the text to send for an event. It returns a comment if the client already has the
 // event.
-func (s *stream) encode(e Event) ([]byte, error) {
+func (s *stream) encode(e Update) ([]byte, error) {
 	text, err := e.encode()
 	if err != nil {
 		return nil, err

@@ -126,7 +126,7 @@
 //
 // # Repositories
 //
-// These metrics have the label aggregate_type. A commit of repository.Parts counts for the
+// These metrics have the label aggregate_type. A commit of repository.Transaction counts for the
 // repository of each part with events:
 //
 //	millrace_repository_decisions_total counter

@@ -55,7 +55,7 @@ func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 			var slow *message.Message
 			for range 5 {
 				msg := receive(t, messages)
-				switch msg.Metadata.Get(subscriber.MetadataAggregateID) {
+				switch msg.Metadata.Get(subscriber.AggregateIDKey) {
 				case "bad":
 					msg.Nack()
 				case "slow":

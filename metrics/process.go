@@ -36,7 +36,7 @@ func NewProcessCollector(p Process, config ProcessConfig) prometheus.Collector {
 		named("steps_total", "Steps that were stored.",
 			func(s process.Stats) uint64 { return s.Steps }),
 		named("inputs_passed_over_total", "Events and timeouts that needed no step.",
-			func(s process.Stats) uint64 { return s.PassedOver }),
+			func(s process.Stats) uint64 { return s.Ignored }),
 		named("inputs_repeated_total", "Events and timeouts that had been handled before.",
 			func(s process.Stats) uint64 { return s.Repeated }),
 		named("commands_sent_total", "Commands that were sent, including repetitions.",

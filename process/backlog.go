@@ -69,7 +69,7 @@ type PendingCommand struct {
 	Message *message.Message
 }
 
-// Query selects the results of [Backlog.Pending] and [Backlog.Open]. The zero value selects
+// Query selects the results of [Backlog.Pending] and [Backlog.OpenProcesses]. The zero value selects
 // everything.
 type Query struct {
 	// Type is the type of the processes. Default: all types.

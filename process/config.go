@@ -65,8 +65,8 @@ type Config struct {
 
 	// Middleware, if set, wraps each step. In is the event or the timeout that the step handles.
 	// Middleware must call next once, with ctx or a context derived from it, and return the error
-	// of next. Next returns an [ErrPassedOver] if there was nothing to do. For tracing use
-	// tracing.Steps. Default: none.
+	// of next. Next returns an [ErrIgnored] if there was nothing to do. For tracing use
+	// tracing.StepMiddleware. Default: none.
 	Middleware func(ctx context.Context, process aggregate.ID, in Input, next func(context.Context) error) error
 
 	// Logger receives the failures that no call returns: the failures of [Manager.Run], and

@@ -54,13 +54,13 @@ func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) De
 	return d
 }
 
-// OverWhen returns a copy of the definition with a function that reports whether a process in a
+// EndsWhen returns a copy of the definition with a function that reports whether a process in a
 // state is over. Inputs of a process that is over are passed over, and its timeouts do not fire any
 // more. A reaction ends its process by an event after which over returns true. Over must be pure.
 //
-// With OverWhen, processes are listed while they are not over ([Backlog.Open]). This costs two
+// With OverWhen, processes are listed while they are not over ([Backlog.OpenProcesses]). This costs two
 // write units for the step that begins a process and two or more for the step that ends it.
-func (d Definition[S]) OverWhen(over func(S) bool) Definition[S] {
+func (d Definition[S]) EndsWhen(over func(S) bool) Definition[S] {
 	if over == nil {
 		d.problem("the function passed to OverWhen is nil")
 		return d
@@ -94,8 +94,8 @@ func (d Definition[S]) Aggregate() aggregate.Definition[S] { return d.aggregate 
 // EventTypes returns the event types that have a reaction, in alphabetical order.
 func (d Definition[S]) EventTypes() []string { return slices.Sorted(maps.Keys(d.reactions)) }
 
-// IsOver reports whether a process in a state is over; see OverWhen.
-func (d Definition[S]) IsOver(state S) bool { return d.over != nil && d.over(state) }
+// Ended reports whether a process in a state is over; see OverWhen.
+func (d Definition[S]) Ended(state S) bool { return d.over != nil && d.over(state) }
 
 // key returns the id of the process to which an input belongs. Ok is false if there is none.
 func (d Definition[S]) key(in Input) (key string, ok bool, err error) {
@@ -115,7 +115,7 @@ func (d Definition[S]) key(in Input) (key string, ok bool, err error) {
 }
 
 // react returns the step of a process for an input. It depends on the parameters only. Exists says
-// whether the process has events. The Process of the input is the result of key. An [ErrPassedOver]
+// whether the process has events. The Process of the input is the result of key. An [ErrIgnored]
 // reports that the process does nothing, and why.
 func (d Definition[S]) react(state S, exists bool, in Input) (Step[S], error) {
 	r, ok := d.reactions[in.Type]
@@ -129,7 +129,7 @@ func (d Definition[S]) react(state S, exists bool, in Input) (Step[S], error) {
 		return Step[S]{}, errNoReaction
 	case !exists && !r.starts:
 		return Step[S]{}, errNotStarted
-	case exists && d.IsOver(state):
+	case exists && d.Ended(state):
 		return Step[S]{}, errOver
 	}
 	event, err := r.decode(in)
@@ -270,15 +270,15 @@ func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error
 	}
 }
 
-// These errors report why react does nothing. All of them wrap [ErrPassedOver].
+// These errors report why react does nothing. All of them wrap [ErrIgnored].
 var (
-	errNoReaction   = fmt.Errorf("%w: there is no reaction to it", ErrPassedOver)
-	errNotStarted   = fmt.Errorf("%w: its process has not begun, and its reaction is not marked with Starts", ErrPassedOver)
-	errKeyDestroyed = fmt.Errorf("%w: the encryption key of its process was destroyed", ErrPassedOver)
-	errDeleted      = fmt.Errorf("%w: its process was deleted", ErrPassedOver)
-	errNothingToDo  = fmt.Errorf("%w: its reaction returned an empty step", ErrPassedOver)
-	errNotSet       = fmt.Errorf("%w: the timeout was cancelled or moved meanwhile, or has fired", ErrPassedOver)
-	errOver         = fmt.Errorf("%w: its process is over", ErrPassedOver)
+	errNoReaction   = fmt.Errorf("%w: there is no reaction to it", ErrIgnored)
+	errNotStarted   = fmt.Errorf("%w: its process has not begun, and its reaction is not marked with Starts", ErrIgnored)
+	errKeyDestroyed = fmt.Errorf("%w: the encryption key of its process was destroyed", ErrIgnored)
+	errDeleted      = fmt.Errorf("%w: its process was deleted", ErrIgnored)
+	errNothingToDo  = fmt.Errorf("%w: its reaction returned an empty step", ErrIgnored)
+	errNotSet       = fmt.Errorf("%w: the timeout was cancelled or moved meanwhile, or has fired", ErrIgnored)
+	errOver         = fmt.Errorf("%w: its process is over", ErrIgnored)
 )
 
-func passedOver(err error) bool { return errors.Is(err, ErrPassedOver) }
+func passedOver(err error) bool { return errors.Is(err, ErrIgnored) }

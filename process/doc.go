@@ -36,10 +36,10 @@
 // the program ends in between, the commands are sent when the input is delivered again, or after
 // [Config].RetryAfter, whichever is first. So they are sent at least once, always with the same
 // UUID, which is derived from the process, the id of the input and the command's place in the step.
-// A handler passes this UUID to repository.CommandID, so that the command takes effect once:
+// A handler passes this UUID to repository.WithCommandID, so that the command takes effect once:
 //
 //	id := cqrs.OriginalMessageFromCtx(ctx).UUID
-//	accounts.Execute(ctx, cmd.Account, Reserve(cmd.Total), repository.CommandID(id))
+//	accounts.Execute(ctx, cmd.Account, Reserve(cmd.Total), repository.WithCommandID(id))
 //
 // Commands carry the correlation id of their input, the id of the input as causation id, and the id
 // of the process as aggregate id. So the commands of one process stay in order on a topic of
@@ -59,7 +59,7 @@
 //
 // # End of a process
 //
-// A process is over when the function of [Definition.OverWhen] returns true for its state. Later
+// A process is over when the function of [Definition.EndsWhen] returns true for its state. Later
 // inputs are passed over: Handle acks them, and [Stats].PassedOver counts them. The events of the
 // process stay in the journal.
 //
@@ -75,7 +75,7 @@
 //
 // A [Backlog] lists the timeouts that are set and the commands that are not sent, of all managers
 // that share a table. It needs none of their definitions. It can also retry or drop one of them.
-// [Backlog.Open] lists the processes that have begun and are not over.
+// [Backlog.OpenProcesses] lists the processes that have begun and are not over.
 //
 // # Queues
 //

@@ -13,14 +13,14 @@ var (
 	ErrUnrecorded = errors.New("the step records no event: return an event that records what the step does")
 	// ErrInvalidStep reports that a step cannot be stored. The text says why.
 	ErrInvalidStep = errors.New("invalid step")
-	// ErrPassedOver reports that a process has nothing to do for an input. [Config].Middleware
+	// ErrIgnored reports that a process has nothing to do for an input. [Config].Middleware
 	// receives it; Handle returns nil instead.
-	ErrPassedOver = errors.New("passed over")
+	ErrIgnored = errors.New("passed over")
 	// ErrNotPending reports that a timeout or command was handled, cancelled, set again or dropped
 	// since it was read, or that a process is not listed as open.
 	ErrNotPending = errors.New("not pending any more")
-	// ErrNotOver reports that a process has not begun, or is not over.
-	ErrNotOver = errors.New("the process is not over")
+	// ErrNotEnded reports that a process has not begun, or is not over.
+	ErrNotEnded = errors.New("the process is not over")
 	// ErrNoID reports a message without a UUID. The UUID is needed to recognise redeliveries.
 	ErrNoID = errors.New("message has no UUID")
 )

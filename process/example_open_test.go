@@ -14,7 +14,7 @@ import (
 )
 
 // List the processes that have begun and are not over: here reminders of unpaid invoices.
-func ExampleBacklog_Open() {
+func ExampleBacklog_OpenProcesses() {
 	ctx := context.Background()
 	db := dynamotest.Open()
 	defer db.Close()
@@ -34,7 +34,7 @@ func ExampleBacklog_Open() {
 			func(Reminder, InvoicePaid, process.Input) (process.Step[Reminder], error) {
 				return process.Record(Paid{}), nil
 			}),
-	).OverWhen(func(r Reminder) bool { return r.Paid })
+	).EndsWhen(func(r Reminder) bool { return r.Paid })
 	manager, err := process.New(j, db.Client(), reminders, process.Config{})
 	check(err)
 
@@ -50,7 +50,7 @@ func ExampleBacklog_Open() {
 	}
 
 	backlog := process.NewBacklog(db.Client(), process.DefaultTable)
-	for p, err := range backlog.Open(ctx, process.Query{Type: "reminder"}) {
+	for p, err := range backlog.OpenProcesses(ctx, process.Query{Type: "reminder"}) {
 		check(err)
 		fmt.Println(p.Process, "began less than a minute ago:", time.Since(p.Begun) < time.Minute)
 	}

@@ -71,7 +71,7 @@ func Example() {
 				Send(Remind{Invoice: in.Process, Time: r.Sent}).
 				SetTimeout("unpaid", week), nil
 		}),
-	).OverWhen(func(r Reminder) bool { return r.Paid })
+	).EndsWhen(func(r Reminder) bool { return r.Paid })
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -44,11 +44,11 @@ type Manager[S any] struct {
 
 // Stats counts the work of a manager since it was made.
 type Stats struct {
-	Steps      uint64 // stored steps
-	PassedOver uint64 // inputs without anything to do
-	Repeated   uint64 // inputs that had been handled before
-	Commands   uint64 // sent commands, including repetitions
-	Fired      uint64 // timeouts that were handled
+	Steps    uint64 // stored steps
+	Ignored  uint64 // inputs without anything to do
+	Repeated uint64 // inputs that had been handled before
+	Commands uint64 // sent commands, including repetitions
+	Fired    uint64 // timeouts that were handled
 	// Failures of Run: of a timeout, of stored commands, or of a poll.
 	Failed uint64
 	// Polls of Run for timeouts and commands that are due.
@@ -93,13 +93,13 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 // Stats returns the current counts.
 func (m *Manager[S]) Stats() Stats {
 	return Stats{
-		Steps: m.stats.steps.Load(), PassedOver: m.stats.passedOver.Load(), Repeated: m.stats.repeated.Load(),
+		Steps: m.stats.steps.Load(), Ignored: m.stats.passedOver.Load(), Repeated: m.stats.repeated.Load(),
 		Commands: m.stats.commands.Load(), Fired: m.stats.fired.Load(), Failed: m.stats.failed.Load(), Polls: m.stats.polls.Load(),
 	}
 }
 
-// Processes returns the repository of the processes. Only the manager should write to it.
-func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes }
+// Repository returns the repository of the processes. Only the manager should write to it.
+func (m *Manager[S]) Repository() *repository.Repository[S] { return m.processes }
 
 // Type returns the type of the processes. It makes no request.
 func (m *Manager[S]) Type() string { return m.processes.Type() }
@@ -168,10 +168,10 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 		in.ID, in.Type, in.payload = r.EventID, r.EventType, r.Payload
 		in.Source, in.Number, in.OccurredAt, in.Metadata = r.Aggregate, r.Number, r.OccurredAt, r.Metadata
 	} else {
-		in.Type, in.payload, in.Metadata = msg.Metadata.Get(subscriber.MetadataName), msg.Payload, aggregate.Metadata(msg.Metadata)
-		in.Source = aggregate.ID{Type: msg.Metadata.Get(subscriber.MetadataAggregateType), Value: msg.Metadata.Get(subscriber.MetadataAggregateID)}
-		in.Number, _ = strconv.ParseUint(msg.Metadata.Get(subscriber.MetadataSequenceNumber), 10, 64)
-		in.OccurredAt, _ = time.Parse(time.RFC3339, msg.Metadata.Get(subscriber.MetadataOccurredAt))
+		in.Type, in.payload, in.Metadata = msg.Metadata.Get(subscriber.NameKey), msg.Payload, aggregate.Metadata(msg.Metadata)
+		in.Source = aggregate.ID{Type: msg.Metadata.Get(subscriber.AggregateTypeKey), Value: msg.Metadata.Get(subscriber.AggregateIDKey)}
+		in.Number, _ = strconv.ParseUint(msg.Metadata.Get(subscriber.SequenceNumberKey), 10, 64)
+		in.OccurredAt, _ = time.Parse(time.RFC3339, msg.Metadata.Get(subscriber.OccurredAtKey))
 	}
 	if len(in.ID) > maxInputID {
 		in.ID = uuid.NewSHA1(derived, []byte(in.ID)).String()
@@ -261,7 +261,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 	if err != nil {
 		return err
 	}
-	_, err = m.processes.Save(ctx, process, step.events, repository.CommandID(in.ID), repository.Writes(p.writesOf))
+	_, err = m.processes.Save(ctx, process, step.events, repository.WithCommandID(in.ID), repository.WithWrites(p.writesOf))
 	switch {
 	case errors.As(err, new(*journal.DuplicateCommandError)):
 		m.stats.repeated.Add(1)

@@ -36,7 +36,7 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 		return nil, err
 	}
 	m.definition.aggregate.Apply(&after.State, step.events...)
-	begins, ends := process.Version == 0, m.definition.IsOver(after.State)
+	begins, ends := process.Version == 0, m.definition.Ended(after.State)
 	row := rowKey(process.ID, openRow)
 	switch {
 	case begins && !ends:
@@ -48,9 +48,9 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 	return nil, nil
 }
 
-// Open yields the processes that have begun and are not over, in no order, including those without
+// OpenProcesses yields the processes that have begun and are not over, in no order, including those without
 // pending work. Query.Before selects the ones that began before that time. Only processes whose
-// definition has [Definition.OverWhen] are listed. The sequence ends with the first error.
+// definition has [Definition.EndsWhen] are listed. The sequence ends with the first error.
 //
 // The first step of a process adds it to the list in its transaction, and the step that ends it
 // removes it. So the list differs from the journal only in these cases:
@@ -65,7 +65,7 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 // unit.
 //
 // Errors: those of Pending.
-func (b *Backlog) Open(ctx context.Context, query Query) iter.Seq2[OpenProcess, error] {
+func (b *Backlog) OpenProcesses(ctx context.Context, query Query) iter.Seq2[OpenProcess, error] {
 	return func(yield func(OpenProcess, error) bool) {
 		for row, err := range b.rows(ctx, query, true) {
 			if err != nil {

@@ -17,7 +17,7 @@ import (
 // open returns the ids of open processes in order.
 func (w *world) open(query process.Query) (ids []string) {
 	w.t.Helper()
-	for p, err := range w.backlog().Open(w.t.Context(), query) {
+	for p, err := range w.backlog().OpenProcesses(w.t.Context(), query) {
 		require.NoError(w.t, err)
 		ids = append(ids, p.Process.String())
 	}
@@ -44,7 +44,7 @@ func TestAProcessIsOpenFromItsFirstStepToItsLast(t *testing.T) {
 	assert.Equal(t, []string{"saga-o2"}, w.open(process.Query{Type: "saga", ID: "o2"}))
 	assert.Equal(t, []string{"saga-o1"}, w.open(process.Query{Before: w.now}), "older than a minute")
 	assert.Empty(t, w.open(process.Query{Type: "saga", ID: "o2", Before: w.now}))
-	for p, err := range w.backlog().Open(t.Context(), process.Query{Type: "saga", ID: "o1"}) {
+	for p, err := range w.backlog().OpenProcesses(t.Context(), process.Query{Type: "saga", ID: "o1"}) {
 		require.NoError(t, err)
 		assert.Equal(t, process.OpenProcess{Process: aggregate.ID{Type: "saga", Value: "o1"}, Begun: begun}, p)
 	}
@@ -65,7 +65,7 @@ func TestAProcessThatEndsWithItsFirstStepIsNeverOpen(t *testing.T) {
 	w := setup(t)
 	at := process.Define(sagas, process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
 		return process.Record(Begun{1}, Ended{"at once"}), nil
-	}).Starts()).OverWhen(func(s Saga) bool { return s.Outcome != "" })
+	}).Starts()).EndsWhen(func(s Saga) bool { return s.Outcome != "" })
 	m, err := process.New(w.j, w.client, at, w.config())
 	require.NoError(t, err)
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{})))
@@ -97,7 +97,7 @@ func TestAReactionCannotListItsProcessAsOver(t *testing.T) {
 			}
 			return process.Record(entry{"some"}), nil
 		}).Starts(),
-	).OverWhen(func(l list) bool { return l.Done["all"] })
+	).EndsWhen(func(l list) bool { return l.Done["all"] })
 	m, err := process.New(w.j, w.client, spoiling, w.config())
 	require.NoError(t, err)
 	for i := range 3 {
@@ -126,7 +126,7 @@ func TestWhatWasDeletedIsTakenFromTheListByHand(t *testing.T) {
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
 	id := aggregate.ID{Type: "saga", Value: "o1"}
 	_, version := w.saga(m, "o1")
-	require.NoError(t, w.j.Delete(t.Context(), id, version, journal.Removal{}))
+	require.NoError(t, w.j.Delete(t.Context(), id, version, journal.RemoveOptions{}))
 	assert.Equal(t, []string{"saga-o1"}, w.open(process.Query{}))
 
 	require.NoError(t, w.backlog().Unlist(t.Context(), id))
@@ -139,11 +139,11 @@ func TestWhatWasDeletedIsTakenFromTheListByHand(t *testing.T) {
 func TestOpenProcessesOfABadQueryOrNoTable(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	for _, err := range w.backlog().Open(t.Context(), process.Query{ID: "o1"}) {
+	for _, err := range w.backlog().OpenProcesses(t.Context(), process.Query{ID: "o1"}) {
 		require.ErrorAs(t, err, new(*process.ConfigError))
 	}
 	missing := process.NewBacklog(w.client, "missing")
-	for _, err := range missing.Open(t.Context(), process.Query{}) {
+	for _, err := range missing.OpenProcesses(t.Context(), process.Query{}) {
 		require.ErrorIs(t, err, journal.ErrTableMissing)
 	}
 	require.ErrorIs(t, missing.Unlist(t.Context(), aggregate.ID{Type: "saga", Value: "o1"}), journal.ErrTableMissing)

@@ -19,7 +19,7 @@ func TestTheStatesOfAManagerAreThoseOfItsProcesses(t *testing.T) {
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 1})))
 	want, version := w.saga(m, "o1")
 
-	assert.Equal(t, m.Processes().Type(), m.Type())
+	assert.Equal(t, m.Repository().Type(), m.Type())
 	var last repository.StateAfter
 	for state, err := range m.States(t.Context(), "o1", repository.StatesQuery{}) {
 		require.NoError(t, err)

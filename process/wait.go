@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// WaitOver waits until a process is over ([Definition.OverWhen]), and returns it. It also waits for
+// WaitEnded waits until a process is over ([Definition.EndsWhen]), and returns it. It also waits for
 // a process that has not begun, since its first event may arrive later. So pass a context with a
 // deadline. Any program that has the definition can call it, even if it does not run the manager.
 //
@@ -20,9 +20,9 @@ import (
 // state. A throttled or unreachable database does not end the wait. A load is cancelled after ten
 // seconds.
 //
-// Errors: [ErrNotOver] with the context's error, [*ConfigError] if the definition has no OverWhen,
+// Errors: [ErrNotEnded] with the context's error, [*ConfigError] if the definition has no OverWhen,
 // and those of repository.Repository.Load, such as [*journal.DeletedError].
-func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggregate[S], error) {
+func (m *Manager[S]) WaitEnded(ctx context.Context, id string) (repository.Aggregate[S], error) {
 	if m.definition.over == nil {
 		return repository.Aggregate[S]{}, &ConfigError{"definition", fmt.Sprintf("of %s has no OverWhen: none of its processes is ever over", m.definition.Type())}
 	}
@@ -30,7 +30,7 @@ func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggreg
 	for {
 		process, err := m.processes.Load(ctx, id)
 		switch {
-		case err == nil && m.definition.IsOver(process.State):
+		case err == nil && m.definition.Ended(process.State):
 			return process, nil
 		case err == nil, errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrThrottled),
 			errors.Is(err, journal.ErrContended), errors.Is(err, journal.ErrUnavailable), ctx.Err() != nil:
@@ -38,7 +38,7 @@ func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggreg
 			return process, fmt.Errorf("wait for the end of process %s %q: %w", m.definition.Type(), id, err)
 		}
 		if !retry.Sleep(ctx, pauses.NextBackOff()) {
-			return process, fmt.Errorf("wait for the end of process %s %q: %w: %w", m.definition.Type(), id, ErrNotOver, ctx.Err())
+			return process, fmt.Errorf("wait for the end of process %s %q: %w: %w", m.definition.Type(), id, ErrNotEnded, ctx.Err())
 		}
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Part adds the events of one type to the sum of a run. [Into] makes one.
-type Part[A any] struct {
+// BatchReaction adds the events of one type to the sum of a run. [Fold] makes one.
+type BatchReaction[A any] struct {
 	eventType string
 	add       func(aggregate.Codec, *A, *journal.Record) error
 }
 
-// Into returns a [Part] that adds events of the type E to the sum A of a run. E is as in [On].
-func Into[A any, E interface{ EventType() string }](add func(sum *A, event E, record *journal.Record) error) Part[A] {
+// Fold returns a [BatchReaction] that adds events of the type E to the sum A of a run. E is as in [On].
+func Fold[A any, E interface{ EventType() string }](add func(sum *A, event E, record *journal.Record) error) BatchReaction[A] {
 	if add == nil {
-		return Part[A]{} // NewBatch refuses it
+		return BatchReaction[A]{} // NewBatch refuses it
 	}
-	return Part[A]{
+	return BatchReaction[A]{
 		eventType: reaction.EventType[E](),
 		add: func(codec aggregate.Codec, sum *A, r *journal.Record) error {
 			event, err := reaction.Decode[E](codec, r)
@@ -54,11 +54,11 @@ type Run struct {
 //		func(ctx context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 //			return []projection.Write{projection.Update(add(run.Aggregate, sum))}, nil
 //		},
-//		projection.Into(func(sum *int, e Deposited, _ *journal.Record) error {
+//		projection.Fold(func(sum *int, e Deposited, _ *journal.Record) error {
 //			*sum += e.Amount
 //			return nil
 //		}),
-//		projection.Into(func(sum *int, e Withdrawn, _ *journal.Record) error {
+//		projection.Fold(func(sum *int, e Withdrawn, _ *journal.Record) error {
 //			*sum -= e.Amount
 //			return nil
 //		}),
@@ -72,7 +72,7 @@ type Run struct {
 // run. If write returns no writes, only the position is stored.
 //
 // Errors: [*ConfigError].
-func NewBatch[A any](client Client, config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), parts ...Part[A]) (*Projection, error) {
+func NewBatch[A any](client Client, config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), parts ...BatchReaction[A]) (*Projection, error) {
 	if write == nil {
 		return nil, &ConfigError{"the function that writes is nil"}
 	}

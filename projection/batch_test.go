@@ -25,7 +25,7 @@ func newTotals(t *testing.T, client projection.Client, config projection.Config)
 		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
 		},
-		projection.Into(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }),
+		projection.Fold(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }),
 	)
 	require.NoError(t, err)
 	return p
@@ -92,7 +92,7 @@ func TestAnEventThatFailsInARunFailsAlone(t *testing.T) {
 		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
 		},
-		projection.Into(func(sum *int, e Deposited, r *journal.Record) error {
+		projection.Fold(func(sum *int, e Deposited, r *journal.Record) error {
 			if r.Number == 12 && !mended.Load() {
 				return errBroken
 			}
@@ -113,9 +113,9 @@ func TestABatchWithFaultsIsRefused(t *testing.T) {
 	write := func(context.Context, int, projection.Run) ([]projection.Write, error) { return nil, nil }
 	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{MaxRun: -1}, write)
 	require.ErrorAs(t, err, new(*projection.ConfigError))
-	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Part[int]{})
+	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.BatchReaction[int]{})
 	require.ErrorAs(t, err, new(*projection.ConfigError))
-	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Into[int, Deposited](nil))
+	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Fold[int, Deposited](nil))
 	require.ErrorAs(t, err, new(*projection.ConfigError))
 }
 
@@ -127,7 +127,7 @@ func TestAnEventThatFailsIsFoundOutThoughFailuresAreAcked(t *testing.T) {
 		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
 		},
-		projection.Into(func(sum *int, e Deposited, r *journal.Record) error {
+		projection.Fold(func(sum *int, e Deposited, r *journal.Record) error {
 			if r.Number == 12 {
 				return errors.New("broken")
 			}
@@ -160,7 +160,7 @@ func TestARunThatTakesTooLongEndsAndNoEventIsGivenUpForIt(t *testing.T) {
 			func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 				return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
 			},
-			projection.Into(func(sum *int, e Deposited, r *journal.Record) error {
+			projection.Fold(func(sum *int, e Deposited, r *journal.Record) error {
 				if len(added) < 4 {
 					added = append(added, r.Number)
 				}

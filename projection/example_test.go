@@ -75,7 +75,7 @@ func ExampleNewBatch() {
 		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 			return []projection.Write{projection.Update(balance(run.Aggregate, sum))}, nil
 		},
-		projection.Into(func(sum *int, e Paid, _ *journal.Record) error { *sum += e.Amount; return nil }),
+		projection.Fold(func(sum *int, e Paid, _ *journal.Record) error { *sum += e.Amount; return nil }),
 	)
 	check(err)
 	b.follow("balances", p)

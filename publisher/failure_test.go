@@ -150,10 +150,10 @@ func TestACommitOfUnknownOutcomeWhosePlaceWasRemovedIsReportedAtOnce(t *testing.
 	t.Parallel()
 	for name, remove := range map[string]func(context.Context, *journal.Journal) error{
 		"truncated": func(ctx context.Context, j *journal.Journal) error {
-			return j.Truncate(ctx, order1, 2, journal.Removal{})
+			return j.Truncate(ctx, order1, 2, journal.RemoveOptions{})
 		},
 		"deleted": func(ctx context.Context, j *journal.Journal) error {
-			return j.Delete(ctx, order1, 1, journal.Removal{})
+			return j.Delete(ctx, order1, 1, journal.RemoveOptions{})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -443,7 +443,7 @@ func TestNothingIsPublishedToADeletedAggregate(t *testing.T) {
 			eachStore(t, journal.Config{}, func(t *testing.T, s *store) {
 				p := s.publisher(publisher.Config{})
 				require.NoError(t, p.Publish("order", messageTo(order1, "first")))
-				require.NoError(t, s.another().Delete(t.Context(), order1, 1, journal.Removal{}))
+				require.NoError(t, s.another().Delete(t.Context(), order1, 1, journal.RemoveOptions{}))
 				if !known {
 					p = s.publisher(publisher.Config{})
 				}

@@ -263,7 +263,7 @@ func TestACacheNeverReturnsAStateThatDiffersFromAReplay(t *testing.T) {
 				if a.Version == 0 {
 					continue // there was nothing to remove
 				}
-				then, err := replay.LoadAt(t.Context(), id, a.Version)
+				then, err := replay.LoadAtVersion(t.Context(), id, a.Version)
 				if !assert.NoError(t, err) || !assert.Equal(t, then.State, a.State, "aggregate %s at version %d", id, a.Version) {
 					return
 				}
@@ -297,7 +297,7 @@ func TestAnErrorThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
 		"an event that cannot be stored": {Withdraw(140), func(a Account) (aggregate.Events[Account], error) {
 			return aggregate.Events[Account]{Noted{strings.Repeat("x", a.Balance*4<<10)}}, nil
 		}, nil, 10},
-		"writes that cannot be made yet": {Deposit(1), Deposit(1), []repository.Option{repository.Writes(fromTwoOn)}, 152},
+		"writes that cannot be made yet": {Deposit(1), Deposit(1), []repository.Option{repository.WithWrites(fromTwoOn)}, 152},
 	} {
 		repo := s.accounts(t, repository.Config{Cache: 10})
 		_, err := repo.Execute(t.Context(), name, Deposit(150))
@@ -321,7 +321,7 @@ func TestAnErrorOfTheLatestStateStands(t *testing.T) {
 	s.calls.Reset()
 	full, asked := errors.New("no room in the outbox"), 0
 
-	_, err = repo.Execute(t.Context(), "42", Deposit(1), repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+	_, err = repo.Execute(t.Context(), "42", Deposit(1), repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
 		asked++
 		return nil, full
 	}))
@@ -344,13 +344,13 @@ func TestADecisionWithoutEventsIsRememberedUnderTheVersionThatIsKept(t *testing.
 		return deposits(1), nil
 	}
 	s.calls.Reset()
-	_, err = repo.Execute(t.Context(), "42", ifEmpty, repository.CommandID("top up"))
+	_, err = repo.Execute(t.Context(), "42", ifEmpty, repository.WithCommandID("top up"))
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{"TransactWriteItems": 1}, s.calls.Counts())
 
 	_, err = open(t, s.client).accounts(t, repository.Config{}).Execute(t.Context(), "42", Withdraw(1))
 	require.NoError(t, err)
-	a, err := repo.Execute(t.Context(), "42", ifEmpty, repository.CommandID("top up again"))
+	a, err := repo.Execute(t.Context(), "42", ifEmpty, repository.WithCommandID("top up again"))
 
 	require.NoError(t, err)
 	assert.Equal(t, 1, a.State.Balance, "what is stored is empty, though what is kept is not")

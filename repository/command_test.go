@@ -23,18 +23,18 @@ func TestACommandWithAnIDTakesEffectOnce(t *testing.T) {
 	s := setup(t)
 	for name, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
 		repo := s.accounts(t, config)
-		first, err := repo.Execute(t.Context(), name, Deposit(5), repository.CommandID("pay-1"))
+		first, err := repo.Execute(t.Context(), name, Deposit(5), repository.WithCommandID("pay-1"))
 		require.NoError(t, err)
 		assert.False(t, first.Repeated)
 
 		for range 2 {
-			again, err := open(t, s.client).accounts(t, config).Execute(t.Context(), name, Deposit(5), repository.CommandID("pay-1"))
+			again, err := open(t, s.client).accounts(t, config).Execute(t.Context(), name, Deposit(5), repository.WithCommandID("pay-1"))
 			require.NoError(t, err, name)
 			assert.True(t, again.Repeated)
 			assert.Equal(t, 5, again.State.Balance)
 		}
 
-		other, err := repo.Execute(t.Context(), name, Deposit(5), repository.CommandID("pay-2"))
+		other, err := repo.Execute(t.Context(), name, Deposit(5), repository.WithCommandID("pay-2"))
 		require.NoError(t, err)
 		assert.False(t, other.Repeated)
 		assert.Equal(t, 10, other.State.Balance)
@@ -42,7 +42,7 @@ func TestACommandWithAnIDTakesEffectOnce(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, next.Repeated)
 	}
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "other", Deposit(5), repository.CommandID("pay-1"))
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "other", Deposit(5), repository.WithCommandID("pay-1"))
 	require.NoError(t, err)
 	assert.False(t, a.Repeated, "it is another command on another aggregate")
 }
@@ -50,12 +50,12 @@ func TestACommandWithAnIDTakesEffectOnce(t *testing.T) {
 func TestARefusedCommandMayBeExecutedAgain(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w"))
+	_, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.WithCommandID("w"))
 	require.ErrorIs(t, err, ErrInsufficientFunds)
 	_, err = repo.Execute(t.Context(), "42", Deposit(5))
 	require.NoError(t, err)
 
-	a, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w"))
+	a, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.WithCommandID("w"))
 
 	require.NoError(t, err)
 	assert.False(t, a.Repeated)
@@ -73,14 +73,14 @@ func TestACommandWithoutEventsIsRememberedToo(t *testing.T) {
 	}
 	_, err := repo.Execute(t.Context(), "42", Deposit(5))
 	require.NoError(t, err)
-	a, err := repo.Execute(t.Context(), "42", ifEmpty, repository.CommandID("top up"))
+	a, err := repo.Execute(t.Context(), "42", ifEmpty, repository.WithCommandID("top up"))
 	require.NoError(t, err)
 	assert.False(t, a.Repeated)
 	assert.EqualValues(t, 1, a.Version)
 	_, err = repo.Execute(t.Context(), "42", Withdraw(5))
 	require.NoError(t, err)
 
-	a, err = repo.Execute(t.Context(), "42", ifEmpty, repository.CommandID("top up"))
+	a, err = repo.Execute(t.Context(), "42", ifEmpty, repository.WithCommandID("top up"))
 
 	require.NoError(t, err)
 	assert.True(t, a.Repeated)
@@ -103,7 +103,7 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ends := s.proxy.Inject(test.fault(func(context.Context) { cancel() }), dynamotest.On("TransactWriteItems"))
-			_, err := repo.Execute(ctx, "42", Deposit(5), repository.CommandID("pay"))
+			_, err := repo.Execute(ctx, "42", Deposit(5), repository.WithCommandID("pay"))
 			var unknown *journal.OutcomeUnknownError
 			require.ErrorAs(t, err, &unknown)
 			ends.Remove()
@@ -113,7 +113,7 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, test.written, written)
 
-			a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+			a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 
 			require.NoError(t, err)
 			assert.Equal(t, test.written, a.Repeated)
@@ -127,14 +127,14 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 func TestADeletionInTheErrorOfADecisionIsARefusal(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "2", Deposit(5), repository.CommandID("m1"))
+	a, err := repo.Execute(t.Context(), "2", Deposit(5), repository.WithCommandID("m1"))
 	require.NoError(t, err)
-	require.NoError(t, repo.Delete(t.Context(), "2", a.Version, journal.Removal{}))
+	require.NoError(t, repo.Delete(t.Context(), "2", a.Version, journal.RemoveOptions{}))
 
 	a, err = repo.Execute(t.Context(), "3", func(Account) (Events, error) {
 		_, err := repo.Load(t.Context(), "2")
 		return nil, err
-	}, repository.CommandID("m1"))
+	}, repository.WithCommandID("m1"))
 
 	var deleted *journal.DeletedError
 	require.ErrorAs(t, err, &deleted)
@@ -146,7 +146,7 @@ func TestACommandWithAnEmptyIDIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID(""))
+	_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID(""))
 	require.ErrorIs(t, err, journal.ErrInvalidCommit)
 	_, err = repo.Load(t.Context(), "42")
 	require.ErrorIs(t, err, journal.ErrNotFound)
@@ -164,7 +164,7 @@ func TestErrorsOfTheCallersFunctionSayNothingOfTheCommit(t *testing.T) {
 			&journal.DeletedError{ID: account("other")},
 		} {
 			calls := 0
-			_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("c"), repository.Writes(
+			_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("c"), repository.WithWrites(
 				func(repository.Commit) ([]types.TransactWriteItem, error) {
 					calls++
 					return nil, given
@@ -180,10 +180,10 @@ func TestACommandSavedTwiceIsRefusedTheSecondTime(t *testing.T) {
 	repo := setup(t).accounts(t, repository.Config{})
 	a, err := repo.NewAggregate("42")
 	require.NoError(t, err)
-	a, err = repo.Save(t.Context(), a, deposits(2), repository.CommandID("import"))
+	a, err = repo.Save(t.Context(), a, deposits(2), repository.WithCommandID("import"))
 	require.NoError(t, err)
 
-	_, err = repo.Save(t.Context(), a, deposits(2), repository.CommandID("import"))
+	_, err = repo.Save(t.Context(), a, deposits(2), repository.WithCommandID("import"))
 
 	var duplicate *journal.DuplicateCommandError
 	require.ErrorAs(t, err, &duplicate)
@@ -211,22 +211,22 @@ func TestACommandSavedTwiceIsADuplicateAlsoWhereSaveLoadsFirst(t *testing.T) {
 						_, err := s.baskets(t, repository.Config{}).Execute(t.Context(), "42", always[Basket](Added{"pen", 1}))
 						require.NoError(t, err)
 					}
-					a, err := repo.LoadAt(t.Context(), "42", 2)
+					a, err := repo.LoadAtVersion(t.Context(), "42", 2)
 					require.NoError(t, err)
 					one := aggregate.Events[Basket]{Added{"pen", 1}}
-					saved, err := repo.Save(t.Context(), given(a), one, repository.CommandID("c"))
+					saved, err := repo.Save(t.Context(), given(a), one, repository.WithCommandID("c"))
 					require.NoError(t, err)
 					if deleted {
-						require.NoError(t, repo.Delete(t.Context(), "42", saved.Version, journal.Removal{}))
+						require.NoError(t, repo.Delete(t.Context(), "42", saved.Version, journal.RemoveOptions{}))
 					}
 
-					_, err = repo.Save(t.Context(), given(a), one, repository.CommandID("c"))
+					_, err = repo.Save(t.Context(), given(a), one, repository.WithCommandID("c"))
 					var duplicate *journal.DuplicateCommandError
 					require.ErrorAs(t, err, &duplicate)
 					duplicate.CommitID = ""
 					assert.Equal(t, journal.DuplicateCommandError{ID: basket("42"), CommandID: "c", First: 3, Version: 3}, *duplicate)
 
-					_, err = repo.Save(t.Context(), given(a), one, repository.CommandID("other"))
+					_, err = repo.Save(t.Context(), given(a), one, repository.WithCommandID("other"))
 					if deleted {
 						require.ErrorAs(t, err, new(*journal.DeletedError), "another command")
 					} else {
@@ -252,7 +252,7 @@ func (s store) emails(t *testing.T) {
 
 // writes adds actions to a commit that do not depend on it.
 func writes(actions ...types.TransactWriteItem) repository.Option {
-	return repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) { return actions, nil })
+	return repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) { return actions, nil })
 }
 
 func claim(address string) types.TransactWriteItem {
@@ -295,9 +295,9 @@ func TestWritesMayFollowFromTheEvents(t *testing.T) {
 		}
 		return writes, nil
 	}
-	_, err := repo.Execute(t.Context(), "1", always(deposits(2)...), repository.Writes(outbox))
+	_, err := repo.Execute(t.Context(), "1", always(deposits(2)...), repository.WithWrites(outbox))
 	require.NoError(t, err)
-	_, err = repo.Execute(t.Context(), "1", always[Account](Withdrawn{1}), repository.Writes(outbox))
+	_, err = repo.Execute(t.Context(), "1", always[Account](Withdrawn{1}), repository.WithWrites(outbox))
 	require.NoError(t, err)
 
 	out, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("emails")})
@@ -311,7 +311,7 @@ func TestWritesMayFollowFromTheEvents(t *testing.T) {
 	}, rows)
 
 	broken := errors.New("no room in the outbox")
-	_, err = repo.Execute(t.Context(), "1", Deposit(1), repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+	_, err = repo.Execute(t.Context(), "1", Deposit(1), repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
 		return nil, broken
 	}))
 	require.ErrorIs(t, err, broken)

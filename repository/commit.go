@@ -2,7 +2,7 @@ package repository
 
 import "github.com/millrace-dev/millrace/aggregate"
 
-// Commit describes a commit that is about to be written. A [SnapshotPolicy] and [Writes] receive
+// Commit describes a commit that is about to be written. A [SnapshotPolicy] and [WithWrites] receive
 // it.
 type Commit struct {
 	Aggregate aggregate.ID // the aggregate of the commit
@@ -10,7 +10,7 @@ type Commit struct {
 	Before, After uint64
 	// Events are the events of the commit, in their order. They must not be changed.
 	Events []EventInfo
-	// CommandID is the [CommandID] of the call, empty if it has none.
+	// CommandID is the [WithCommandID] of the call, empty if it has none.
 	CommandID string
 }
 

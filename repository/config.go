@@ -28,7 +28,7 @@ type Config struct {
 	SnapshotSchema uint64
 
 	// Redundancy stores each snapshot a second time, under its own sequence number, so that
-	// [Repository.LoadAt] need not replay from the first event. Default: nil, no redundant
+	// [Repository.LoadAtVersion] need not replay from the first event. Default: nil, no redundant
 	// snapshots.
 	Redundancy *Redundancy
 
@@ -61,7 +61,7 @@ type Config struct {
 	// Default: [FailOnUnknown].
 	UnknownEvents UnknownEvents
 
-	// MaxAttempts limits how often [Repository.Execute] and [Parts.Execute] load and decide when
+	// MaxAttempts limits how often [Repository.Execute] and [Transaction.Execute] load and decide when
 	// other writers are faster. The pauses between attempts start at about 5 ms, double, and stay
 	// at about 100 ms; with the default they take about 4.5 seconds in total. Against one writer
 	// that never pauses, about four in five attempts fail. So a number far below the default fails

@@ -55,13 +55,13 @@
 // # Versions from clients
 //
 // A client that shows a state and changes it later can send back the version, in an If-Match header
-// for example. [ExpectVersion] then makes the call succeed only at that version:
+// for example. [WithExpectedVersion] then makes the call succeed only at that version:
 //
-//	account, err := accounts.Execute(ctx, "42", Withdraw(30), repository.ExpectVersion(version))
+//	account, err := accounts.Execute(ctx, "42", Withdraw(30), repository.WithExpectedVersion(version))
 //
 // # Commands that take effect once
 //
-// A [CommandID] is stored with the commit, in the same transaction. A repeated command whose id the
+// A [WithCommandID] is stored with the commit, in the same transaction. A repeated command whose id the
 // aggregate knows writes nothing, in any process and after any time. Use it in handlers whose
 // messages may be delivered twice.
 //
@@ -72,10 +72,10 @@
 //
 // # Several aggregates
 //
-// [Parts] are the aggregates of one decision, of any types. [Parts.Execute] loads them, and commits
+// [Transaction] are the aggregates of one decision, of any types. [Transaction.Execute] loads them, and commits
 // the events of all of them in one transaction, under the condition that none has changed:
 //
-//	var parts repository.Parts
+//	var parts repository.Transaction
 //	from, to := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob")
 //	err := parts.Execute(ctx, func() error {
 //		return Transfer(&from.Part, &to.Part, 30)
@@ -85,7 +85,7 @@
 //
 // # Writes to other tables
 //
-// [Writes] adds further actions to the transaction of a commit: an outbox row, or a guard that
+// [WithWrites] adds further actions to the transaction of a commit: an outbox row, or a guard that
 // makes an email address unique.
 //
 // # Cache
@@ -119,7 +119,7 @@
 // Loads then ignore older snapshots, and the next commit of their aggregate replaces them.
 //
 // With [Config.Redundancy] each snapshot is also stored under its own sequence number, and the last
-// few are kept. [Repository.LoadAt] and [Repository.LoadAsOf], which return an aggregate as it was
+// few are kept. [Repository.LoadAtVersion] and [Repository.LoadAtTime], which return an aggregate as it was
 // after some event or at some time, use them. So does [Repository.States], which yields the states
 // after a range of events. The head lists the redundant snapshots. So a commit without a snapshot
 // does nothing for them. A commit with a snapshot removes the oldest with one more request.

@@ -11,7 +11,7 @@ import (
 // errors come from the packages journal and aggregate.
 var ErrNilDecision = errors.New("the decision is nil: pass a function")
 
-// RefusedError reports that the decision of [Repository.Execute] or [Parts.Execute] returned an
+// RefusedError reports that the decision of [Repository.Execute] or [Transaction.Execute] returned an
 // error. Err is that error, and the text is its text. Nothing was written. ID is the id of the
 // aggregate, or of the first part.
 //

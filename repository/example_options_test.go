@@ -29,7 +29,7 @@ func ExampleCommandID() {
 	}
 
 	for range 2 {
-		account, err := accounts.Execute(ctx, "42", Deposit(100), repository.CommandID("payment-7"))
+		account, err := accounts.Execute(ctx, "42", Deposit(100), repository.WithCommandID("payment-7"))
 		fmt.Println(account.State.Balance, account.Repeated, err)
 	}
 
@@ -69,7 +69,7 @@ func ExampleWrites() {
 		Item:                map[string]types.AttributeValue{"address": &types.AttributeValueMemberS{Value: "ada@example.org"}},
 		ConditionExpression: aws.String("attribute_not_exists(address)"),
 	}}
-	reserve := repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+	reserve := repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
 		return []types.TransactWriteItem{address}, nil
 	})
 	_, err = accounts.Execute(ctx, "1", Deposit(100), reserve)
@@ -106,9 +106,9 @@ func ExampleRepository_LoadAsOf() {
 		return
 	}
 
-	yesterday, err := accounts.LoadAsOf(ctx, "42", time.Now().Add(-24*time.Hour))
+	yesterday, err := accounts.LoadAtTime(ctx, "42", time.Now().Add(-24*time.Hour))
 	fmt.Println(yesterday.State.Balance, yesterday.Version, err)
-	now, err := accounts.LoadAsOf(ctx, "42", time.Now().Add(time.Second))
+	now, err := accounts.LoadAtTime(ctx, "42", time.Now().Add(time.Second))
 	fmt.Println(now.State.Balance, now.Version, err)
 
 	// Output:

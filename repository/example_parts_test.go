@@ -10,7 +10,7 @@ import (
 )
 
 // Transfer decides on a payment. It needs no database: see package aggregatetest for its test.
-func Transfer(from, to *aggregate.Part[Account], amount int) error {
+func Transfer(from, to *aggregate.Participant[Account], amount int) error {
 	if from.State.Balance < amount {
 		return ErrInsufficientFunds
 	}
@@ -37,11 +37,11 @@ func ExampleParts_Execute() {
 	}
 
 	pay := func(amount int, commandID string) {
-		var parts repository.Parts
-		from, to := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob")
+		var parts repository.Transaction
+		from, to := accounts.AddTo(&parts, "alice"), accounts.AddTo(&parts, "bob")
 		err := parts.Execute(ctx, func() error {
-			return Transfer(&from.Part, &to.Part, amount)
-		}, repository.CommandID(commandID))
+			return Transfer(&from.Participant, &to.Participant, amount)
+		}, repository.WithCommandID(commandID))
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -92,7 +92,7 @@ var (
 )
 
 // Reserve decides on a number of seats for a customer.
-func Reserve(show *aggregate.Part[Show], customer *aggregate.Part[Customer], seats ...*aggregate.Part[Seat]) error {
+func Reserve(show *aggregate.Participant[Show], customer *aggregate.Participant[Customer], seats ...*aggregate.Participant[Seat]) error {
 	if customer.State.Seats+len(seats) > show.State.SeatsEach {
 		return ErrQuota
 	}
@@ -135,13 +135,13 @@ func ExampleParts_Execute_seats() {
 	}
 
 	reserve := func(customerID string, seatIDs ...string) error {
-		var parts repository.Parts
-		show, customer := shows.Part(&parts, "hamlet"), customers.Part(&parts, customerID)
-		var wanted []*aggregate.Part[Seat]
+		var parts repository.Transaction
+		show, customer := shows.AddTo(&parts, "hamlet"), customers.AddTo(&parts, customerID)
+		var wanted []*aggregate.Participant[Seat]
 		for _, id := range seatIDs {
-			wanted = append(wanted, &seats.Part(&parts, "hamlet/"+id).Part)
+			wanted = append(wanted, &seats.AddTo(&parts, "hamlet/"+id).Participant)
 		}
-		return parts.Execute(ctx, func() error { return Reserve(&show.Part, &customer.Part, wanted...) })
+		return parts.Execute(ctx, func() error { return Reserve(&show.Participant, &customer.Participant, wanted...) })
 	}
 	fmt.Println(reserve("ann", "A1", "A2"))
 	fmt.Println(reserve("ben", "A3", "A2")) // neither of the seats
@@ -206,12 +206,12 @@ func ExampleParts_Execute_unique() {
 		if err != nil {
 			return err
 		}
-		var parts repository.Parts
-		user := users.Part(&parts, userID, repository.ExpectVersion(now.Version))
-		wanted := addresses.Part(&parts, email)
-		var old *repository.Part[Address]
+		var parts repository.Transaction
+		user := users.AddTo(&parts, userID, repository.WithExpectedVersion(now.Version))
+		wanted := addresses.AddTo(&parts, email)
+		var old *repository.Participant[Address]
 		if now.State.Email != "" && now.State.Email != email {
-			old = addresses.Part(&parts, now.State.Email)
+			old = addresses.AddTo(&parts, now.State.Email)
 		}
 		return parts.Execute(ctx, func() error {
 			switch wanted.State.User {

@@ -34,9 +34,9 @@ func ExampleRepository_Delete() {
 		return
 	}
 
-	// With journal.Removal{After: ...}, consumer groups that lag behind have time to read the
+	// With journal.RemoveOptions{After: ...}, consumer groups that lag behind have time to read the
 	// events.
-	err = accounts.Delete(ctx, "42", seen, journal.Removal{})
+	err = accounts.Delete(ctx, "42", seen, journal.RemoveOptions{})
 	fmt.Println(errors.Is(err, journal.ErrConflict))
 
 	account, err = accounts.Load(ctx, "42")
@@ -44,7 +44,7 @@ func ExampleRepository_Delete() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(accounts.Delete(ctx, "42", account.Version, journal.Removal{}))
+	fmt.Println(accounts.Delete(ctx, "42", account.Version, journal.RemoveOptions{}))
 	_, err = accounts.Load(ctx, "42")
 	fmt.Println(err != nil)
 
@@ -74,9 +74,9 @@ func ExampleRepository_Truncate() {
 		}
 	}
 
-	err = accounts.Truncate(ctx, "42", 12, journal.Removal{}) // the snapshot is of event 10
+	err = accounts.Truncate(ctx, "42", 12, journal.RemoveOptions{}) // the snapshot is of event 10
 	fmt.Println(errors.Is(err, journal.ErrNotCovered))
-	fmt.Println(accounts.Truncate(ctx, "42", 11, journal.Removal{}))
+	fmt.Println(accounts.Truncate(ctx, "42", 11, journal.RemoveOptions{}))
 	account, err := accounts.Load(ctx, "42")
 	fmt.Println(account.State.Balance, err)
 

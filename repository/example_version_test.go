@@ -37,7 +37,7 @@ func ExampleExpectVersion() {
 			http.Error(w, "If-Match: send the ETag of the account", http.StatusPreconditionRequired)
 			return
 		}
-		account, err := accounts.Execute(r.Context(), "42", Withdraw(30), repository.ExpectVersion(version))
+		account, err := accounts.Execute(r.Context(), "42", Withdraw(30), repository.WithExpectedVersion(version))
 		var conflict *journal.ConflictError
 		switch {
 		case errors.As(err, &conflict):

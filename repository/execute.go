@@ -19,14 +19,14 @@ import (
 // If another writer commits between load and append, nothing is written, and Execute starts again
 // with the load, so the decision may run several times. After [Config.MaxAttempts] attempts it
 // returns an [*AttemptsError]. If the context ends first, the error wraps the context's error and
-// the last conflict. With [ExpectVersion], Execute does not start again.
+// the last conflict. With [WithExpectedVersion], Execute does not start again.
 //
 // Each attempt costs a load and a save: see [Repository.Load] and [Repository.Save]. If the
 // aggregate is in the [Config.Cache], the first attempt costs the save only, and a further attempt
 // reads only new events. If a decision on the cached state refuses, or writes nothing, Execute
 // reads the version. If it is another one, Execute decides again in the same attempt.
 //
-// With a [CommandID] the command takes effect once. If it was executed before, Execute writes
+// With a [WithCommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
 // command now. A decision without events is recorded too; a refusal is not. If the aggregate was
 // deleted since, only ID and Repeated are set.
@@ -34,7 +34,7 @@ import (
 // Before Execute returns the refusal of a command with an id, it reads the version in a
 // transaction, once for each call. This read waits for a commit in progress, which may contain the
 // event that caused the command. If the version has changed, Execute decides again. If the read
-// fails, Execute returns that error and not the refusal. With [ExpectVersion] it does not read.
+// fails, Execute returns that error and not the refusal. With [WithExpectedVersion] it does not read.
 // docs/reference/cost.md has the costs.
 //
 // A [*RefusedError] wraps the error of a decision. All other errors are those of Load and Save,

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Option configures one call of [Repository.Execute], [Repository.Save] or [Parts.Execute], or a
-// [Part]. [CommandID], [ExpectVersion] and [Writes] return options. A nil option has no effect.
+// Option configures one call of [Repository.Execute], [Repository.Save] or [Transaction.Execute], or a
+// [Participant]. [WithCommandID], [WithExpectedVersion] and [WithWrites] return options. A nil option has no effect.
 type Option func(*options)
 
 type options struct {
@@ -31,17 +31,17 @@ func optionsOf(given []Option) (options, error) {
 	return o, o.invalid
 }
 
-// CommandID makes the call take effect once, however often and by whichever process it is made. The
+// WithCommandID makes the call take effect once, however often and by whichever process it is made. The
 // id is stored with the commit, in the same atomic write. A command whose id the aggregate knows
 // writes nothing. Use an id that stays the same when the command is repeated, such as the UUID of
 // its message. The id has 1 to 512 bytes of UTF-8. The same id on another aggregate is another
 // command. It costs two write units in the layout journal.Classic. In journal.Packed it is part of
 // the commit's item, and usually costs nothing more.
 //
-// With [Parts.Execute] the id applies to the whole journal, and costs two write units or more. The
+// With [Transaction.Execute] the id applies to the whole journal, and costs two write units or more. The
 // ids of Repository.Execute and those of Parts.Execute are not compared with each other.
 // [journal.Config].CommandRetention says how long ids are known.
-func CommandID(id string) Option {
+func WithCommandID(id string) Option {
 	return func(o *options) {
 		if o.commandID = id; id == "" {
 			o.invalid = fmt.Errorf("%w: the command id is empty: omit CommandID for a command that may take effect more than once", journal.ErrInvalidCommit)
@@ -49,13 +49,13 @@ func CommandID(id string) Option {
 	}
 }
 
-// ExpectVersion makes the call succeed only if the aggregate is at a version; 0 is an aggregate
+// WithExpectedVersion makes the call succeed only if the aggregate is at a version; 0 is an aggregate
 // without events. Use it for a version that a client sends back, such as in an If-Match header.
 // [Repository.Execute] then runs the decision on that version only. On any other version it writes
 // nothing, does not try again, and returns a [*journal.ConflictError] with both versions.
-// [Repository.Save] compares the version with that of the aggregate to be saved. [Repository.Part]
+// [Repository.Save] compares the version with that of the aggregate to be saved. [Repository.AddTo]
 // applies it to one aggregate of several.
-func ExpectVersion(version uint64) Option {
+func WithExpectedVersion(version uint64) Option {
 	return func(o *options) { o.expected = &version }
 }
 
@@ -67,7 +67,7 @@ func (o options) conflict(id aggregate.ID, version uint64) error {
 	return &journal.ConflictError{ID: id, Expected: *o.expected, Actual: version}
 }
 
-// Writes adds actions to the transaction of the commit, on other tables: an outbox row, or a guard
+// WithWrites adds actions to the transaction of the commit, on other tables: an outbox row, or a guard
 // that makes an email address unique. Either everything is written or nothing. If the condition of
 // an action is false, the commit fails with a [*journal.WriteRefusedError], which names the action.
 // A decision without events writes nothing.
@@ -78,7 +78,7 @@ func (o options) conflict(id aggregate.ID, version uint64) error {
 // The transaction can have 100 actions and 4 MB, events included. Each action costs two write units
 // for each KB of its item. In the layout journal.Packed the item of the commit costs that much too,
 // since a commit without further actions needs no transaction there.
-func Writes(actions func(Commit) ([]types.TransactWriteItem, error)) Option {
+func WithWrites(actions func(Commit) ([]types.TransactWriteItem, error)) Option {
 	return func(o *options) {
 		if actions == nil {
 			o.invalid = fmt.Errorf("%w: the function passed to Writes is nil: pass one, or omit the option", journal.ErrInvalidCommit)

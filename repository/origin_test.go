@@ -217,7 +217,7 @@ func TestAStateThatTheCallerChangedDoesNotGetIntoTheCache(t *testing.T) {
 			_, err := repo.Execute(t.Context(), "42", always(event))
 			require.NoError(t, err)
 		}
-		a, err := repo.LoadAt(t.Context(), "42", 3)
+		a, err := repo.LoadAtVersion(t.Context(), "42", 3)
 		require.NoError(t, err)
 		ruin(&a)
 		_, err = repo.Save(t.Context(), a, aggregate.Events[Basket]{Added{"pen", 1}})
@@ -275,11 +275,11 @@ func TestAnAggregateOfAnotherVersionThanExpectedIsNotSaved(t *testing.T) {
 	a, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.NoError(t, err)
 	s.calls.Reset()
-	_, err = repo.Save(t.Context(), a, Events{Deposited{1}}, repository.ExpectVersion(7))
+	_, err = repo.Save(t.Context(), a, Events{Deposited{1}}, repository.WithExpectedVersion(7))
 	var conflict *journal.ConflictError
 	require.ErrorAs(t, err, &conflict)
 	assert.Equal(t, journal.ConflictError{ID: account("42"), Expected: 7, Actual: 1}, *conflict)
 	assert.Empty(t, s.calls.Counts())
-	_, err = repo.Save(t.Context(), a, Events{Deposited{1}}, repository.ExpectVersion(1))
+	_, err = repo.Save(t.Context(), a, Events{Deposited{1}}, repository.WithExpectedVersion(1))
 	require.NoError(t, err)
 }

@@ -51,7 +51,7 @@ func TestACommandIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
 					a, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
 						decisions++
 						return deposits(3), nil
-					}, repository.CommandID("pay"))
+					}, repository.WithCommandID("pay"))
 
 					require.NoError(t, err)
 					assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 3}, bare(a), "it is this call's commit")
@@ -77,7 +77,7 @@ func TestACommandReturnsTheStateAfterItsOwnCommitThoughOthersHaveWrittenSince(t 
 			_, err := rival.Execute(context.Background(), "42", Deposit(1000))
 			require.NoError(t, err)
 		}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		a, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		a, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 		require.NoError(t, err)
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), cached)
 		assert.Len(t, s.records(t, a.ID), 2)
@@ -96,7 +96,7 @@ func TestACommandIsRepeatedWhereAnEarlierRunWasWritten(t *testing.T) {
 			require.Equal(t, 1, late.Arrive())
 		}
 		return Events{Deposited{decisions}}, nil
-	}, repository.CommandID("pay"))
+	}, repository.WithCommandID("pay"))
 	require.NoError(t, err)
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
 	assert.Len(t, s.records(t, a.ID), 1)
@@ -113,7 +113,7 @@ func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
 		decisions++
 		return Events{Deposited{5}}, nil
-	}, repository.CommandID("pay"))
+	}, repository.WithCommandID("pay"))
 	require.NoError(t, err)
 	assert.Equal(t, 1, arrived.Fired())
 	assert.Equal(t, 1, decisions)
@@ -123,11 +123,11 @@ func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 func TestACommandThatWasExecutedBeforeIsRepeatedAlsoAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("pay"))
 	require.NoError(t, err)
 	s = s.impatient(t)
 	s.hideOutcome(dynamotest.LoseReply())
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("pay"))
 	require.NoError(t, err)
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
 }
@@ -166,7 +166,7 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 				reads := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(test.read))
 				start := time.Now()
 
-				_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+				_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 
 				var unknown *journal.OutcomeUnknownError
 				require.ErrorAs(t, err, &unknown)
@@ -177,7 +177,7 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 
 				writes.Remove()
 				reads.Remove()
-				a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+				a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 				require.NoError(t, err)
 				want := repository.Aggregate[Account]{ID: account("42"), State: Account{6}, Version: 2, Repeated: test.repeated}
 				assert.Equal(t, want, bare(a))
@@ -195,7 +195,7 @@ func TestAnOutcomeThatIsStillUnknownCanBeResolvedWhicheverCommitWasWritten(t *te
 		repo := s.accounts(t, repository.Config{})
 		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 		cut := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.After(1))
-		_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 		var unknown *journal.OutcomeUnknownError
 		require.ErrorAs(t, err, &unknown)
 		written, err := s.journal.Resolve(t.Context(), unknown)
@@ -207,7 +207,7 @@ func TestAnOutcomeThatIsStillUnknownCanBeResolvedWhicheverCommitWasWritten(t *te
 		written, err = s.journal.Resolve(t.Context(), unknown)
 		require.NoError(t, err)
 		assert.True(t, written)
-		a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 		require.NoError(t, err)
 		assert.True(t, a.Repeated)
 		assert.Len(t, s.records(t, a.ID), 1)
@@ -233,7 +233,7 @@ func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {
 				return nil, ErrInsufficientFunds
 			}
 			return Events{Withdrawn{5}}, nil
-		}, repository.CommandID("pay"))
+		}, repository.WithCommandID("pay"))
 		require.ErrorIs(t, err, ErrInsufficientFunds)
 		assert.Equal(t, 3, decisions)
 		assert.Len(t, s.records(t, account("42")), 2)
@@ -256,7 +256,7 @@ func TestACommandWithoutEventsReturnsTheStateOfNowOnceItsOutcomeIsKnown(t *testi
 		_, err := rival.Execute(t.Context(), "42", Deposit(10))
 		require.NoError(t, err)
 		return deposits(1000), nil // more events than a commit can have
-	}, repository.CommandID("nothing"))
+	}, repository.WithCommandID("nothing"))
 
 	require.NoError(t, err)
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1, Repeated: true}, bare(a))
@@ -277,7 +277,7 @@ func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 				return deposits(1), nil
 			}
 			return nil, ErrInsufficientFunds
-		}, repository.CommandID("pay"))
+		}, repository.WithCommandID("pay"))
 		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 		assert.NotErrorIs(t, err, ErrInsufficientFunds)
 	})
@@ -300,7 +300,7 @@ func TestTheEndOfTheRetryBudgetIsNotTheErrorOfACommand(t *testing.T) {
 				time.Sleep(2 * time.Second)
 			}
 			return deposits(1), nil
-		}, repository.CommandID("pay"))
+		}, repository.WithCommandID("pay"))
 		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, 2, decisions)
@@ -319,7 +319,7 @@ func TestACommandIsNotRepeatedOnceTheContextHasEnded(t *testing.T) {
 			cancel()
 		}
 		return deposits(1), nil
-	}, repository.CommandID("pay"))
+	}, repository.WithCommandID("pay"))
 	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, 2, decisions)
@@ -333,7 +333,7 @@ func TestAnUnknownOutcomeOfTheDecisionsOwnIsItsError(t *testing.T) {
 	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 		decisions++
 		return nil, given
-	}, repository.CommandID("pay"))
+	}, repository.WithCommandID("pay"))
 	require.ErrorIs(t, err, error(given))
 	assert.Equal(t, 1, decisions)
 }
@@ -348,7 +348,7 @@ func TestWhatAnUnknownCommandDidIsResolvedByAnyOfItsCommits(t *testing.T) {
 			dynamotest.Table("journal"), dynamotest.After(1))
 
 		began := time.Now()
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 
 		assert.LessOrEqual(t, time.Since(began), 2*time.Second, "a second to look for the commit, and one for the repetition")
 		hanging.Remove()
@@ -368,7 +368,7 @@ func TestACommandThatWasWrittenIsNeverReportedAsThrottled(t *testing.T) {
 	// The head can be read, but events and guards cannot.
 	throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.Table("journal"), dynamotest.After(1))
 
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 
 	throttled.Remove()
 	require.Len(t, s.records(t, account("42")), 1)

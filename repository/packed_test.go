@@ -29,7 +29,7 @@ func TestPackedACommandWithAnIDIsOnePutAsAnyOther(t *testing.T) {
 	repo, calls := packedAccounts(t, repository.Config{Cache: 10})
 	for n := range 20 {
 		calls.Reset()
-		a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.CommandID(fmt.Sprint("command ", n)))
+		a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID(fmt.Sprint("command ", n)))
 		require.NoError(t, err)
 		assert.Equal(t, n+1, a.State.Balance)
 		if n > 0 {
@@ -40,7 +40,7 @@ func TestPackedACommandWithAnIDIsOnePutAsAnyOther(t *testing.T) {
 	}
 	for n := range 20 {
 		calls.Reset()
-		a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.CommandID(fmt.Sprint("command ", n)))
+		a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID(fmt.Sprint("command ", n)))
 		require.NoError(t, err)
 		assert.True(t, a.Repeated)
 		assert.Equal(t, 20, a.State.Balance)
@@ -71,12 +71,12 @@ func TestPackedAnEarlierVersionIsNoProofOfTheLast(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for number := range uint64(6) {
-		a, err := repo.LoadAt(t.Context(), "42", number)
+		a, err := repo.LoadAtVersion(t.Context(), "42", number)
 		require.NoError(t, err)
 		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
 		require.ErrorIs(t, err, journal.ErrConflict, number)
 	}
-	a, err := repo.LoadAt(t.Context(), "42", 6)
+	a, err := repo.LoadAtVersion(t.Context(), "42", 6)
 	require.NoError(t, err)
 	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
 	require.NoError(t, err)
@@ -87,12 +87,12 @@ func TestPackedTheFirstCommandReadsNothingTwice(t *testing.T) {
 	t.Parallel()
 	repo, calls := packedAccounts(t, repository.Config{})
 	first := map[string]int{"GetItem": 1, "Query": 1, "PutItem": 1}
-	_, err := repo.Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	_, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("pay"))
 	require.NoError(t, err)
 	assert.Equal(t, first, calls.Counts())
 
 	look := func(id string) (bool, error) {
-		a, err := repo.Execute(t.Context(), "43", always[Account](), repository.CommandID(id))
+		a, err := repo.Execute(t.Context(), "43", always[Account](), repository.WithCommandID(id))
 		return a.Repeated, err
 	}
 	for n := range 40 {

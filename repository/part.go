@@ -13,26 +13,26 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Part is an aggregate of a decision over several; see [Parts]. Repository.Part makes it.
-type Part[S any] struct {
-	aggregate.Part[S]
+// Participant is an aggregate of a decision over several; see [Transaction]. Repository.AddTo makes it.
+type Participant[S any] struct {
+	aggregate.Participant[S]
 
-	name       aggregate.ID // not the ID of aggregate.Part, which a decision may change
+	name       aggregate.ID // not the ID of aggregate.Participant, which a decision may change
 	repository *Repository[S]
 	expected   *uint64      // see ExpectVersion
 	invalid    error        // the error of the id or of an option
 	loaded     Aggregate[S] // the aggregate to decide on
 	kept       bool         // loaded comes from the cache and may be old
 	next       Aggregate[S] // the aggregate after the commit
-	result     Aggregate[S]
+	after      Aggregate[S] // what Aggregate returns
 	written    []string // the types of the events that were written
 }
 
-// Part adds the aggregate with an id to the parts of a decision, and returns it. It makes no
-// request: [Parts.Execute] loads the aggregate, and returns the error for an id that is not valid.
-// A part accepts only the option [ExpectVersion].
-func (r *Repository[S]) Part(parts *Parts, id string, given ...Option) *Part[S] {
-	p := &Part[S]{repository: r}
+// AddTo adds the aggregate with an id to the parts of a decision, and returns it. It makes no
+// request: [Transaction.Execute] loads the aggregate, and returns the error for an id that is not valid.
+// A part accepts only the option [WithExpectedVersion].
+func (r *Repository[S]) AddTo(parts *Transaction, id string, given ...Option) *Participant[S] {
+	p := &Participant[S]{repository: r}
 	options, err := optionsOf(given)
 	if err == nil && (options.commandID != "" || len(options.writes) > 0) {
 		err = fmt.Errorf("%w: a part accepts only ExpectVersion: pass the other options to Execute", journal.ErrInvalidCommit)
@@ -46,11 +46,11 @@ func (r *Repository[S]) Part(parts *Parts, id string, given ...Option) *Part[S] 
 	return p
 }
 
-// Aggregate returns the aggregate after [Parts.Execute], as [Repository.Execute] would return it.
+// Aggregate returns the aggregate after [Transaction.Execute], as [Repository.Execute] would return it.
 // After an error only its ID is set.
-func (p *Part[S]) Aggregate() Aggregate[S] { return p.result }
+func (p *Participant[S]) Aggregate() Aggregate[S] { return p.after }
 
-// Result reports what [Parts.Execute] did to one part. Package tracing uses it.
+// Result reports what [Transaction.Execute] did to one part. Package tracing uses it.
 type Result struct {
 	ID         aggregate.ID // the aggregate
 	Version    uint64       // after the call
@@ -58,14 +58,14 @@ type Result struct {
 	Repeated   bool         // see [Aggregate]
 }
 
-// Result returns the result of the last [Parts.Execute].
-func (p *Part[S]) Result() Result {
-	return Result{ID: p.name, Version: p.result.Version, EventTypes: slices.Clone(p.written), Repeated: p.result.Repeated}
+// result returns the result of the last [Transaction.Execute].
+func (p *Participant[S]) result() Result {
+	return Result{ID: p.name, Version: p.after.Version, EventTypes: slices.Clone(p.written), Repeated: p.after.Repeated}
 }
 
-// participant is a [Part] of any state type.
+// participant is a [Participant] of any state type.
 type participant interface {
-	Result() Result
+	result() Result
 
 	id() aggregate.ID
 	journal() *engine.Engine
@@ -101,17 +101,17 @@ type participant interface {
 	countCommit(events int, begun time.Time, err error)
 }
 
-func (p *Part[S]) id() aggregate.ID        { return p.name }
-func (p *Part[S]) journal() *engine.Engine { return p.repository.journal }
-func (p *Part[S]) maxAttempts() int        { return p.repository.config.MaxAttempts }
-func (p *Part[S]) check() error            { return p.invalid }
-func (p *Part[S]) isForVersion() bool      { return p.expected != nil }
+func (p *Participant[S]) id() aggregate.ID        { return p.name }
+func (p *Participant[S]) journal() *engine.Engine { return p.repository.journal }
+func (p *Participant[S]) maxAttempts() int        { return p.repository.config.MaxAttempts }
+func (p *Participant[S]) check() error            { return p.invalid }
+func (p *Participant[S]) isForVersion() bool      { return p.expected != nil }
 
-func (p *Part[S]) place() storage.Place {
+func (p *Participant[S]) place() storage.Place {
 	return storage.Place{Aggregate: p.name, Version: p.loaded.Version, Kept: p.kept}
 }
 
-func (p *Part[S]) load(ctx context.Context, first bool) (err error) {
+func (p *Participant[S]) load(ctx context.Context, first bool) (err error) {
 	if first {
 		if p.loaded, p.kept = p.repository.cache.get(p.name); p.kept {
 			p.repository.counters.cacheHits.Add(1)
@@ -123,34 +123,34 @@ func (p *Part[S]) load(ctx context.Context, first bool) (err error) {
 	return err
 }
 
-func (p *Part[S]) conflict() error {
+func (p *Participant[S]) conflict() error {
 	return options{expected: p.expected}.conflict(p.name, p.loaded.Version)
 }
 
-func (p *Part[S]) reset() error {
+func (p *Participant[S]) reset() error {
 	own, err := p.repository.ownCopy(p.loaded)
 	if err != nil {
 		return err
 	}
-	p.Part = aggregate.Part[S]{ID: p.name, State: own.State, Version: own.Version}
+	p.Participant = aggregate.Participant[S]{ID: p.name, State: own.State, Version: own.Version}
 	return nil
 }
 
-func (p *Part[S]) draft(ctx context.Context, options options) (storage.Commit, error) {
+func (p *Participant[S]) draft(ctx context.Context, options options) (storage.Commit, error) {
 	// The decision had a copy of the state, so it has not changed this one.
 	p.next = p.loaded
 	commit, _, err := p.repository.draft(ctx, &p.next, true, p.Events, options)
 	return commit, err
 }
 
-func (p *Part[S]) endCommitted(ctx context.Context, commit storage.Commit, receipt storage.Receipt) {
+func (p *Participant[S]) endCommitted(ctx context.Context, commit storage.Commit, receipt storage.Receipt) {
 	p.repository.written(ctx, &p.next, commit, receipt)
 	p.repository.cache.put(&p.next)
 	p.end(p.next)
 	p.noteWritten()
 }
 
-func (p *Part[S]) endCommittedAt(ctx context.Context, version uint64) error {
+func (p *Participant[S]) endCommittedAt(ctx context.Context, version uint64) error {
 	a, err := p.repository.currentSince(ctx, p.name, version)
 	if err == nil && a.Version != version {
 		a, err = p.repository.byHead(ctx, p.name, func(head journal.Head) (Aggregate[S], error) {
@@ -165,15 +165,15 @@ func (p *Part[S]) endCommittedAt(ctx context.Context, version uint64) error {
 	return nil
 }
 
-func (p *Part[S]) noteWritten() {
+func (p *Participant[S]) noteWritten() {
 	for _, event := range p.Events {
 		p.written = append(p.written, event.EventType())
 	}
 }
 
-func (p *Part[S]) endUnchanged() { p.end(p.next) }
+func (p *Participant[S]) endUnchanged() { p.end(p.next) }
 
-func (p *Part[S]) endRepeated(ctx context.Context, version uint64) error {
+func (p *Participant[S]) endRepeated(ctx context.Context, version uint64) error {
 	a, err := p.repository.currentSince(ctx, p.name, version)
 	var deleted *journal.DeletedError
 	switch {
@@ -187,20 +187,20 @@ func (p *Part[S]) endRepeated(ctx context.Context, version uint64) error {
 	return nil
 }
 
-func (p *Part[S]) end(a Aggregate[S]) { p.result, p.written = p.repository.sealed(a), nil }
+func (p *Participant[S]) end(a Aggregate[S]) { p.after, p.written = p.repository.sealed(a), nil }
 
-func (p *Part[S]) fail(err error) {
-	p.result, p.written = Aggregate[S]{ID: p.name}, nil
+func (p *Participant[S]) fail(err error) {
+	p.after, p.written = Aggregate[S]{ID: p.name}, nil
 	p.repository.cache.forgetOld(p.name, err)
 }
 
-func (p *Part[S]) countDecision(refused bool) {
+func (p *Participant[S]) countDecision(refused bool) {
 	c := &p.repository.counters
 	if c.decisions.Add(1); refused {
 		c.refused.Add(1)
 	}
 }
 
-func (p *Part[S]) countCommit(events int, begun time.Time, err error) {
+func (p *Participant[S]) countCommit(events int, begun time.Time, err error) {
 	p.repository.counters.commit(events, begun, err)
 }

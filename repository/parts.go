@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Parts are the aggregates of one decision, of the same or of different types, in one journal.
-// [Repository.Part] adds one:
+// Transaction are the aggregates of one decision, of the same or of different types, in one journal.
+// [Repository.AddTo] adds one:
 //
-//	var parts repository.Parts
+//	var parts repository.Transaction
 //	from, to := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob")
 //	err := parts.Execute(ctx, func() error {
 //		if from.State.Balance < 30 {
@@ -27,7 +27,7 @@ import (
 //	})
 //
 // Use a Parts for one call at a time. Execute may be called again, and then loads the parts again.
-type Parts struct{ all participants }
+type Transaction struct{ all participants }
 
 // Execute loads the parts concurrently, runs a decision on their states, and commits the events
 // that it appends, to all aggregates or to none. It checks all parts: the commit is written only if
@@ -41,14 +41,14 @@ type Parts struct{ all participants }
 // The parts are read by separate requests, so their states may never have existed together. Execute
 // returns the error of a decision only after a transaction has shown that no version has changed.
 // The same holds for a decision that appends nothing. A single part that was just read is not read
-// again, except before the first refusal of a call with a [CommandID].
+// again, except before the first refusal of a call with a [WithCommandID].
 //
-// After a success each part has its aggregate, see [Part.Aggregate]. The events carry the metadata
+// After a success each part has its aggregate, see [Participant.Aggregate]. The events carry the metadata
 // of the context. They have one commit id in all aggregates.
 //
-// Options: [CommandID] makes the call take effect once in the whole journal, whatever the parts
-// are. [Writes] is called for each aggregate that gets events. [ExpectVersion] is an option of
-// [Repository.Part] instead.
+// Options: [WithCommandID] makes the call take effect once in the whole journal, whatever the parts
+// are. [WithWrites] is called for each aggregate that gets events. [WithExpectedVersion] is an option of
+// [Repository.AddTo] instead.
 //
 // Execute costs one transaction: two write units for each KB of each item, also in the layout
 // journal.Packed, where a commit to one aggregate needs no transaction. A part without events costs
@@ -60,7 +60,7 @@ type Parts struct{ all participants }
 // Execute returns [journal.ErrInvalidCommit], and reads nothing, if there are no parts, an
 // aggregate is among them twice, or they are of different journals. It returns a
 // [*journal.TooLargeError] for a commit that exceeds a limit, and for more than 100 parts.
-func (parts *Parts) Execute(ctx context.Context, decide func() error, given ...Option) error {
+func (parts *Transaction) Execute(ctx context.Context, decide func() error, given ...Option) error {
 	for _, p := range parts.all {
 		// No part has a result until Execute succeeds.
 		p.fail(nil)
@@ -84,19 +84,19 @@ func (parts *Parts) Execute(ctx context.Context, decide func() error, given ...O
 
 // Results returns the result of each part, in the order in which they were added. Before the first
 // Execute, only their IDs are set.
-func (parts *Parts) Results() []Result {
+func (parts *Transaction) Results() []Result {
 	results := make([]Result, len(parts.all))
 	for i, p := range parts.all {
-		results[i] = p.Result()
+		results[i] = p.result()
 	}
 	return results
 }
 
-// Token returns the consistency token of all parts, after [Parts.Execute].
-func (parts *Parts) Token() (token aggregate.Token) {
+// Token returns the consistency token of all parts, after [Transaction.Execute].
+func (parts *Transaction) Token() (token aggregate.Token) {
 	for _, p := range parts.all {
-		if r := p.Result(); r.Version > 0 {
-			token = append(token, aggregate.Version{ID: r.ID, Version: r.Version})
+		if r := p.result(); r.Version > 0 {
+			token = append(token, aggregate.VersionedID{ID: r.ID, Version: r.Version})
 		}
 	}
 	return token

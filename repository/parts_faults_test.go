@@ -48,7 +48,7 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
 		for name, test := range map[string]struct {
 			rival  func(*repository.Repository[Account])
-			decide func(p *repository.Part[Account]) error
+			decide func(p *repository.Participant[Account]) error
 			opts   []repository.Option
 		}{
 			"too many": {
@@ -56,7 +56,7 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 					_, err := r.Execute(t.Context(), "too many", Withdraw(140))
 					require.NoError(t, err)
 				},
-				func(p *repository.Part[Account]) error {
+				func(p *repository.Participant[Account]) error {
 					for range p.State.Balance {
 						p.Append(Withdrawn{1}, Noted{strings.Repeat("x", 100)})
 					}
@@ -68,7 +68,7 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 					_, err := r.Execute(t.Context(), "too large", Withdraw(140))
 					require.NoError(t, err)
 				},
-				func(p *repository.Part[Account]) error {
+				func(p *repository.Participant[Account]) error {
 					p.Append(Noted{strings.Repeat("x", p.State.Balance*4<<10)})
 					return nil
 				}, nil,
@@ -78,8 +78,8 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 					_, err := r.Execute(t.Context(), "writes", Deposit(1))
 					require.NoError(t, err)
 				},
-				func(p *repository.Part[Account]) error { p.Append(Deposited{1}); return nil },
-				[]repository.Option{repository.Writes(func(c repository.Commit) ([]types.TransactWriteItem, error) {
+				func(p *repository.Participant[Account]) error { p.Append(Deposited{1}); return nil },
+				[]repository.Option{repository.WithWrites(func(c repository.Commit) ([]types.TransactWriteItem, error) {
 					if c.Before < 2 {
 						return nil, errors.New("too early")
 					}
@@ -92,8 +92,8 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 				endow(t, repo, name, 150)
 				test.rival(open(t, s.direct).accounts(t, repository.Config{}))
 				for range 2 {
-					var parts repository.Parts
-					p := repo.Part(&parts, name)
+					var parts repository.Transaction
+					p := repo.AddTo(&parts, name)
 					err := parts.Execute(t.Context(), func() error { return test.decide(p) }, test.opts...)
 					assert.NoError(t, err)
 				}
@@ -119,21 +119,21 @@ func TestARefusedWriteDoesNotCountWhereAnotherPartHasMoved(t *testing.T) {
 				ConditionExpression: aws.String("attribute_not_exists(k)"),
 			}}}, nil
 		}
-		var parts repository.Parts
-		a, b := accounts.Part(&parts, "a"), accounts.Part(&parts, "b")
+		var parts repository.Transaction
+		a, b := accounts.AddTo(&parts, "a"), accounts.AddTo(&parts, "b")
 		decisions := 0
 		err = parts.Execute(t.Context(), func() error {
 			decisions++
 			if decisions == 1 {
 				// Another writer takes the row, with an event of b that reports it.
-				_, err := rival.Execute(t.Context(), "b", Deposit(1), repository.Writes(row))
+				_, err := rival.Execute(t.Context(), "b", Deposit(1), repository.WithWrites(row))
 				require.NoError(t, err)
 			}
 			if b.Version == 1 {
 				a.Append(Deposited{1}) // would take the row
 			}
 			return nil
-		}, repository.Writes(row))
+		}, repository.WithWrites(row))
 		assert.NoError(t, err)
 		assert.Equal(t, 2, decisions)
 	})
@@ -146,8 +146,8 @@ func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
 		s := through(t, s0.direct).open(t, journal.Config{RetryBudget: 300 * time.Millisecond})
 		accounts := s.accounts(t, repository.Config{})
 		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"))
-		var parts repository.Parts
-		a, read := accounts.Part(&parts, "a"), accounts.Part(&parts, "read")
+		var parts repository.Transaction
+		a, read := accounts.AddTo(&parts, "a"), accounts.AddTo(&parts, "read")
 		decided := false
 		loads := 0
 		// After the outcome of the first commit is unknown, reads of "read" fail. Then the late
@@ -165,7 +165,7 @@ func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
 			decided = true
 			a.Append(Deposited{1})
 			return nil
-		}, repository.CommandID("c"))
+		}, repository.WithCommandID("c"))
 		require.NoError(t, err)
 		assert.Positive(t, loads)
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("read"), State: Account{7}, Version: 1}, bare(read.Aggregate()))
@@ -203,8 +203,8 @@ func keyOfMap(m map[string]types.AttributeValue) (text string) {
 func TestAPartThatAppendsAnEventThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	_, s := onDynamotest(t)
-	var parts repository.Parts
-	p := s.accounts(t, repository.Config{}).Part(&parts, "a")
+	var parts repository.Transaction
+	p := s.accounts(t, repository.Config{}).AddTo(&parts, "a")
 	err := parts.Execute(t.Context(), func() error { p.Append(nil); return nil })
 	assert.ErrorAs(t, err, new(*aggregate.UnencodableEventError))
 }
@@ -216,17 +216,17 @@ func TestACommandIsNotRefusedForItsOwnEffectThatShowsInPart(t *testing.T) {
 			accounts := s.accounts(t, repository.Config{})
 			endow(t, accounts, a, 30)
 			second := open(t, s.direct).accounts(t, repository.Config{})
-			cmd := repository.CommandID(fmt.Sprint("pay", n))
+			cmd := repository.WithCommandID(fmt.Sprint("pay", n))
 			var again error
 			tear := db.Inject(dynamotest.Tear(func(context.Context) {
 				ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
 				defer cancel()
-				var parts repository.Parts
-				from, to := second.Part(&parts, a), second.Part(&parts, b)
+				var parts repository.Transaction
+				from, to := second.AddTo(&parts, a), second.AddTo(&parts, b)
 				again = parts.Execute(ctx, transfer(from, to, 30), cmd)
 			}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-			var parts repository.Parts
-			from, to := accounts.Part(&parts, a), accounts.Part(&parts, b)
+			var parts repository.Transaction
+			from, to := accounts.AddTo(&parts, a), accounts.AddTo(&parts, b)
 			err := parts.Execute(t.Context(), transfer(from, to, 30), cmd)
 			tear.Remove()
 			require.NoError(t, err)
@@ -246,8 +246,8 @@ func TestPackedARefusalDoesNotCountOnAHistoryThatARestoreHasTakenBack(t *testing
 	require.NoError(t, err)
 	s.putBack(t, account("a"), 1, 2)
 
-	var parts repository.Parts
-	a, b := repo.Part(&parts, "a"), repo.Part(&parts, "b")
+	var parts repository.Transaction
+	a, b := repo.AddTo(&parts, "a"), repo.AddTo(&parts, "b")
 	require.NoError(t, parts.Execute(t.Context(), transfer(a, b, 5)))
 	assert.Equal(t, 5, a.Aggregate().State.Balance)
 }
@@ -260,8 +260,8 @@ func TestAPanicInALoadReachesTheCaller(t *testing.T) {
 	bad := newRepository(t, s, Accounts.WithCodec(panicking{aggregate.JSON}), repository.Config{})
 	assert.Panics(t, func() { _, _ = bad.Load(t.Context(), "a") })
 	assert.Panics(t, func() {
-		var parts repository.Parts
-		bad.Part(&parts, "a")
+		var parts repository.Transaction
+		bad.AddTo(&parts, "a")
 		_ = parts.Execute(t.Context(), func() error { return nil })
 	})
 }
@@ -274,7 +274,7 @@ func TestACommandOfOneAggregateIsNotRefusedForItsOwnEffectThatShowsInPart(t *tes
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
 		first, second := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
 		for n := range 15 {
-			id, command := fmt.Sprint(n), repository.CommandID("withdraw")
+			id, command := fmt.Sprint(n), repository.WithCommandID("withdraw")
 			endow(t, first, id, 30)
 			var again error
 			tear := db.Inject(dynamotest.Tear(func(context.Context) {

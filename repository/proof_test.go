@@ -102,11 +102,11 @@ func TestTheVersionOfAnEarlierStateIsNotProvenEvenIfItIsTheLast(t *testing.T) {
 	for name, load := range map[string]func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error){
 		"LoadAt": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
 			t.Helper()
-			return repo.LoadAt(t.Context(), "42", 3)
+			return repo.LoadAtVersion(t.Context(), "42", 3)
 		},
 		"LoadAsOf": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
 			t.Helper()
-			return repo.LoadAsOf(t.Context(), "42", time.Now().Add(time.Hour))
+			return repo.LoadAtTime(t.Context(), "42", time.Now().Add(time.Hour))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestTheVersionOfAnEarlierStateIsNotProvenEvenIfItIsTheLast(t *testing.T) {
 
 func TestAVersionThatWasReadAgainIsProven(t *testing.T) {
 	eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
-		earlier, err := repo.LoadAt(t.Context(), "42", 2)
+		earlier, err := repo.LoadAtVersion(t.Context(), "42", 2)
 		require.NoError(t, err)
 		earlier.Version = 3
 		_, err = repo.Save(t.Context(), earlier, Events{Deposited{1}})
@@ -145,11 +145,11 @@ func TestTheVersionOfAnEarlierStateWithMapsIsNotProven(t *testing.T) {
 	}
 	repo := s.baskets(t, repository.Config{})
 	commits := watch(repo)
-	fromSnapshot, err := repo.LoadAt(t.Context(), "1", 1)
+	fromSnapshot, err := repo.LoadAtVersion(t.Context(), "1", 1)
 	require.NoError(t, err)
 	_, err = repo.Save(t.Context(), fromSnapshot, aggregate.Events[Basket]{Added{"apple", 1}})
 	require.ErrorIs(t, err, journal.ErrConflict)
-	replayed, err := repo.LoadAt(t.Context(), "1", 2)
+	replayed, err := repo.LoadAtVersion(t.Context(), "1", 2)
 	require.NoError(t, err)
 	_, err = repo.Save(t.Context(), replayed, aggregate.Events[Basket]{Added{"apple", 1}})
 	require.NoError(t, err)
@@ -166,7 +166,7 @@ func TestAVersionThatWasReadAgainForASnapshotIsProven(t *testing.T) {
 	}
 	repo := s.baskets(t, repository.Config{Snapshots: repository.Every(3)})
 	commits := watch(repo)
-	a, err := repo.LoadAt(t.Context(), "1", 2)
+	a, err := repo.LoadAtVersion(t.Context(), "1", 2)
 	require.NoError(t, err)
 	s.calls.Reset()
 
@@ -188,7 +188,7 @@ func TestVersion0IsProven(t *testing.T) {
 	require.NoError(t, err)
 	_, err = repo.Save(t.Context(), made, Events{Deposited{1}})
 	require.NoError(t, err)
-	before, err := repo.LoadAt(t.Context(), "new", 0)
+	before, err := repo.LoadAtVersion(t.Context(), "new", 0)
 	require.NoError(t, err)
 	_, err = repo.Save(t.Context(), before, Events{Deposited{1}})
 	require.ErrorIs(t, err, journal.ErrConflict)
@@ -208,7 +208,7 @@ func TestTheVersionAfterACommitThatWasResolvedLaterIsNotProven(t *testing.T) {
 		_, err := rival.Execute(context.Background(), "42", Deposit(1))
 		assert.NoError(t, err)
 	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("pay"))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, a.Version)
 	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})

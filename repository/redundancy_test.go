@@ -135,7 +135,7 @@ func TestWithATimeToLiveDynamoDBDeletesAndNothingElse(t *testing.T) {
 	a, err := repo.Load(t.Context(), "42")
 	require.NoError(t, err, "the head does not expire")
 	assert.Equal(t, 4, a.State.Balance)
-	a, err = repo.LoadAt(t.Context(), "42", 3)
+	a, err = repo.LoadAtVersion(t.Context(), "42", 3)
 	require.NoError(t, err, "without its snapshot the events are replayed")
 	assert.Equal(t, 3, a.State.Balance)
 }
@@ -160,12 +160,12 @@ func TestAnAggregateIsLoadedAsItWasAfterEachEvent(t *testing.T) {
 				require.NoError(t, err)
 			}
 			for number, balance := range balances {
-				a, err := repo.LoadAt(t.Context(), "42", uint64(number))
+				a, err := repo.LoadAtVersion(t.Context(), "42", uint64(number))
 				require.NoError(t, err)
 				require.EqualValues(t, number, a.Version)
 				require.Equal(t, balance, a.State.Balance, "after event %d", number)
 			}
-			_, err := repo.LoadAt(t.Context(), "42", uint64(len(balances)))
+			_, err := repo.LoadAtVersion(t.Context(), "42", uint64(len(balances)))
 			var missing *repository.NoSuchEventError
 			require.ErrorAs(t, err, new(*repository.NoSuchEventError))
 			require.ErrorAs(t, err, &missing)
@@ -184,7 +184,7 @@ func TestLoadAtStartsFromTheLatestRedundantSnapshotThatIsNotLater(t *testing.T) 
 	}
 	calls := db.Record()
 
-	a, err := repo.LoadAt(t.Context(), "42", 203)
+	a, err := repo.LoadAtVersion(t.Context(), "42", 203)
 
 	require.NoError(t, err)
 	assert.Equal(t, 203, a.State.Balance)
@@ -211,7 +211,7 @@ func TestASnapshotThatAPeerKeptIsReadByTheCodecOrNotAtAll(t *testing.T) {
 		}
 		s.peerKeeps(t, account("42"), 3, `{"id":"42","seq_nr":3,"version":3,"state":{"Balance":1003}}`)
 
-		a, err := repo.LoadAt(t.Context(), "42", 4)
+		a, err := repo.LoadAtVersion(t.Context(), "42", 4)
 
 		require.NoError(t, err, name)
 		assert.EqualValues(t, 4, a.Version)
@@ -237,7 +237,7 @@ func TestAHeadThatWasPutBackDoesNotBringItsOldStateBack(t *testing.T) {
 				a, err := repo.Load(t.Context(), "42")
 				require.NoError(t, err)
 				require.Equal(t, 3000+int(a.Version)-3, a.State.Balance, "%s at version %d", layout, a.Version)
-				a, err = repo.LoadAt(t.Context(), "42", a.Version)
+				a, err = repo.LoadAtVersion(t.Context(), "42", a.Version)
 				require.NoError(t, err)
 				require.Equal(t, 3000+int(a.Version)-3, a.State.Balance)
 			}
@@ -257,10 +257,10 @@ func TestAnAggregateIsLoadedAsItWasAtATime(t *testing.T) {
 		now = now.Add(time.Minute)
 	}
 	for minutes, want := range map[int]int{-1: 0, 0: 1, 1: 2, 17: 18, 29: 30, 1000: 30} {
-		a, err := repo.LoadAsOf(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute))
+		a, err := repo.LoadAtTime(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute))
 		require.NoError(t, err)
 		assert.Equal(t, want, a.State.Balance, "after %d minutes", minutes)
-		a, err = repo.LoadAsOf(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute+time.Second))
+		a, err = repo.LoadAtTime(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute+time.Second))
 		require.NoError(t, err)
 		assert.Equal(t, want, a.State.Balance, "a second later")
 	}
@@ -314,11 +314,11 @@ func TestADeletedAggregateIsNotLoadedAndTakesNoCommand(t *testing.T) {
 		repo := s.accounts(t, repository.Config{Cache: 10})
 		a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
 		require.NoError(t, err)
-		require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.Removal{}))
+		require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.RemoveOptions{}))
 
 		for what, do := range map[string]func() error{
 			"Load":    func() error { _, err := repo.Load(t.Context(), "42"); return err },
-			"LoadAt":  func() error { _, err := repo.LoadAt(t.Context(), "42", 1); return err },
+			"LoadAt":  func() error { _, err := repo.LoadAtVersion(t.Context(), "42", 1); return err },
 			"Execute": func() error { _, err := repo.Execute(t.Context(), "42", Deposit(1)); return err },
 			"Save":    func() error { _, err := repo.Save(t.Context(), a, Events{Deposited{1}}); return err },
 		} {
@@ -337,14 +337,14 @@ func TestATruncatedAggregateGoesOnFromItsSnapshot(t *testing.T) {
 			_, err := repo.Execute(t.Context(), "42", always(deposits(9)...))
 			require.NoError(t, err)
 		}
-		require.ErrorIs(t, s.journal.Truncate(t.Context(), account("42"), 29, journal.Removal{}), journal.ErrNotCovered)
-		require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 28, journal.Removal{}))
+		require.ErrorIs(t, s.journal.Truncate(t.Context(), account("42"), 29, journal.RemoveOptions{}), journal.ErrNotCovered)
+		require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 28, journal.RemoveOptions{}))
 
 		a, err := repo.Execute(t.Context(), "42", Deposit(1))
 		require.NoError(t, err)
 		assert.EqualValues(t, 28, a.Version)
 		assert.Equal(t, 28, a.State.Balance)
-		_, err = repo.LoadAt(t.Context(), "42", 20)
+		_, err = repo.LoadAtVersion(t.Context(), "42", 20)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
 		_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).Load(t.Context(), "42")
 		require.ErrorAs(t, err, new(*journal.TruncatedError), "not a state without the first 27 events")
@@ -436,18 +436,18 @@ func TestLoadAtPassesOverSnapshotsThatItCannotUse(t *testing.T) {
 					_, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(1))
 					require.NoError(t, err)
 				}
-				require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 5, journal.Removal{}))
+				require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 5, journal.RemoveOptions{}))
 				repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, Redundancy: config.Redundancy})
 
 				for number := 4; number <= 7; number++ {
-					a, err := repo.LoadAt(t.Context(), "42", uint64(number))
+					a, err := repo.LoadAtVersion(t.Context(), "42", uint64(number))
 					require.NoError(t, err, "snapshot 4 and the events after it are there")
 					assert.EqualValues(t, number, a.Version)
 					assert.Equal(t, number, a.State.Balance)
 				}
-				_, err := repo.LoadAt(t.Context(), "42", 2)
+				_, err := repo.LoadAtVersion(t.Context(), "42", 2)
 				require.NoError(t, err)
-				_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAt(t.Context(), "42", 6)
+				_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAtVersion(t.Context(), "42", 6)
 				require.ErrorAs(t, err, new(*journal.TruncatedError), "when none can be used, the first event is where it starts")
 			})
 		})
@@ -463,7 +463,7 @@ func TestLoadAtTakesNoSnapshotOfAnotherProgramThatIsOfALaterEvent(t *testing.T) 
 	s.peerWrites(t, account("42"), 4, `{"Amount":7}`, `{"id":"42","seq_nr":4,"version":4,"state":{"Balance":10}}`)
 
 	for number, want := range []int{0, 1, 2, 3, 10} {
-		a, err := repo.LoadAt(t.Context(), "42", uint64(number))
+		a, err := repo.LoadAtVersion(t.Context(), "42", uint64(number))
 		require.NoError(t, err)
 		assert.EqualValues(t, number, a.Version)
 		assert.Equal(t, want, a.State.Balance, "after event %d", number)
@@ -479,7 +479,7 @@ func TestSavingAnEarlierVersionIsAConflictWhateverSnapshotsAreKept(t *testing.T)
 			require.NoError(t, err)
 		}
 		for number := range uint64(4) {
-			past, err := repo.LoadAt(t.Context(), "42", number)
+			past, err := repo.LoadAtVersion(t.Context(), "42", number)
 			require.NoError(t, err)
 			_, err = repo.Save(t.Context(), past, deposits(1))
 			require.ErrorIs(t, err, journal.ErrConflict, number)

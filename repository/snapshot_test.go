@@ -106,7 +106,7 @@ func TestAPolicyFunctionSeesTheCommit(t *testing.T) {
 		})
 		_, err := repo.Execute(t.Context(), "42", Deposit(5))
 		require.NoError(t, err)
-		_, err = repo.Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{2}), repository.CommandID("pay"))
+		_, err = repo.Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{2}), repository.WithCommandID("pay"))
 		require.NoError(t, err)
 		if s.journal.Internal().StateAtFirst() {
 			require.Len(t, seen, 1, "it is not asked about the first commit")

@@ -53,7 +53,7 @@ func (r *Repository[S]) Type() string { return r.definition.Type() }
 // last event is read once, so the sequence does not include events that are committed later.
 //
 // States starts from the latest usable snapshot of event q.From-1 or an earlier one, as
-// [Repository.LoadAt] does, and replays the events up to q.From. If these are more than
+// [Repository.LoadAtVersion] does, and replays the events up to q.From. If these are more than
 // q.MaxReplay, it ends with a [*ReplayLimitError] before it reads them. [Config.Redundancy] keeps
 // more snapshots.
 //

@@ -113,7 +113,7 @@ func TestStatesShareNoMemory(t *testing.T) {
 		for from := uint64(1); from <= 6; from++ {
 			want := map[uint64]repository.Aggregate[Basket]{}
 			for number := range uint64(7) {
-				a, err := repo.LoadAt(t.Context(), "42", number)
+				a, err := repo.LoadAtVersion(t.Context(), "42", number)
 				require.NoError(t, err)
 				want[number] = a
 			}
@@ -218,7 +218,7 @@ func TestStatesOfATruncatedAggregateStartAtItsSnapshot(t *testing.T) {
 			_, err := repo.Execute(t.Context(), "42", Deposit(1))
 			require.NoError(t, err)
 		}
-		require.NoError(t, repo.Truncate(t.Context(), "42", 6, journal.Removal{}))
+		require.NoError(t, repo.Truncate(t.Context(), "42", 6, journal.RemoveOptions{}))
 
 		all, err := states(t, repo, "42", repository.StatesQuery{From: 6})
 
@@ -273,7 +273,7 @@ func TestStatesOfADeletedAggregateAreNotThere(t *testing.T) {
 		repo := s.accounts(t, repository.Config{})
 		_, err := repo.Execute(t.Context(), "42", Deposit(1))
 		require.NoError(t, err)
-		require.NoError(t, repo.Delete(t.Context(), "42", 1, journal.Removal{}))
+		require.NoError(t, repo.Delete(t.Context(), "42", 1, journal.RemoveOptions{}))
 
 		_, err = states(t, repo, "42", repository.StatesQuery{})
 

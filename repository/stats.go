@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Stats counts the work of a repository since it was made. A commit of [Parts] counts for the
+// Stats counts the work of a repository since it was made. A commit of [Transaction] counts for the
 // repository of each part that has events.
 type Stats struct {
 	// Decisions counts the runs of decisions by Execute. A call with conflicts has several runs.

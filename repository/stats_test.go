@@ -72,15 +72,15 @@ func TestADecisionOverSeveralAggregatesCountsForEachRepositoryAndHasAToken(t *te
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts, baskets, read := s.accounts(t, repository.Config{}), s.baskets(t, repository.Config{}), s.accounts(t, repository.Config{})
-		var parts repository.Parts
-		a, b := accounts.Part(&parts, "a"), baskets.Part(&parts, "b")
-		read.Part(&parts, "c")
+		var parts repository.Transaction
+		a, b := accounts.AddTo(&parts, "a"), baskets.AddTo(&parts, "b")
+		read.AddTo(&parts, "c")
 		for range 2 { // the second is repeated
 			require.NoError(t, parts.Execute(t.Context(), func() error {
 				a.Append(Deposited{1}, Deposited{2})
 				b.Append(Added{"pen", 1})
 				return nil
-			}, repository.CommandID("c")))
+			}, repository.WithCommandID("c")))
 		}
 		for n, stats := range []repository.Stats{accounts.Stats(), baskets.Stats()} {
 			assert.EqualValues(t, 2, stats.Decisions)

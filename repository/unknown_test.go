@@ -169,7 +169,7 @@ func TestALoadOfThePastIsPartialOnlyBehindAnUnknownEvent(t *testing.T) {
 	require.NoError(t, err)
 	tolerant := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true, UnknownEvents: repository.SkipUnknown})
 	for number, partial := range map[uint64]bool{1: false, 2: true, 3: true} {
-		a, err := tolerant.LoadAt(t.Context(), "42", number)
+		a, err := tolerant.LoadAtVersion(t.Context(), "42", number)
 		require.NoError(t, err)
 		assert.Equal(t, partial, a.Partial(), "event %d", number)
 		assert.Equal(t, number, a.Version)

@@ -28,7 +28,7 @@ type strict struct {
 	advanced  int
 }
 
-func (s *strict) Claim(_ context.Context, _ subscriber.Group, id aggregate.ID, epoch uint64) (uint64, bool, error) {
+func (s *strict) Claim(_ context.Context, _ subscriber.GroupKey, id aggregate.ID, epoch uint64) (uint64, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.epochs[id] > epoch {
@@ -39,7 +39,7 @@ func (s *strict) Claim(_ context.Context, _ subscriber.Group, id aggregate.ID, e
 	return position, found, nil
 }
 
-func (s *strict) Advance(_ context.Context, _ subscriber.Group, id aggregate.ID, epoch, from, to uint64) error {
+func (s *strict) Advance(_ context.Context, _ subscriber.GroupKey, id aggregate.ID, epoch, from, to uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.epochs[id] != epoch || s.positions[id] != from {

@@ -27,7 +27,7 @@ var (
 	ErrFenced = checkpoint.ErrFenced
 	// ErrNoPosition reports that a handler cannot commit a position with its transaction. The
 	// message does not come from a subscriber of this package, or it is one of several messages of
-	// an event ([MetadataPart]), or the subscriber keeps its positions in another store than the
+	// an event ([PartKey]), or the subscriber keeps its positions in another store than the
 	// one that the transaction belongs to.
 	ErrNoPosition = errors.New("message carries no position that a transaction can commit")
 )
@@ -64,11 +64,11 @@ type Config struct {
 	EventTypes []string
 
 	// Definitions lists the aggregates whose events are upcast before delivery. Handlers then
-	// receive current events, with their types in [MetadataName]. Events of aggregates without a
+	// receive current events, with their types in [NameKey]. Events of aggregates without a
 	// definition are delivered as they are stored. Default: none.
 	//
 	// If upcasters turn an event into several events, each is a message. The messages are delivered
-	// one after the other, with the same sequence number and a [MetadataPart]. The UUID of the
+	// one after the other, with the same sequence number and a [PartKey]. The UUID of the
 	// first is the event id. The UUIDs of the others have a slash and their place appended. After a
 	// crash, or when another member takes over, all of them are delivered again. [Skip] skips all
 	// that are left, and [PoisonQueue] only one. These messages have no position (see

@@ -17,20 +17,20 @@ import (
 // Metadata keys that the subscriber sets on every message, in addition to the event's own metadata,
 // such as correlation_id and causation_id.
 const (
-	MetadataName           = "name"            // the event type
-	MetadataAggregateID    = "aggregate_id"    // the id value
-	MetadataAggregateType  = "aggregate_type"  // the topic
-	MetadataSequenceNumber = "sequence_number" // decimal, from 1
-	MetadataOccurredAt     = "occurred_at"     // RFC 3339 with milliseconds, UTC
-	// MetadataDeliveryAttempt is set on messages that were delivered before: decimal, from 2. See
+	NameKey           = "name"            // the event type
+	AggregateIDKey    = "aggregate_id"    // the id value
+	AggregateTypeKey  = "aggregate_type"  // the topic
+	SequenceNumberKey = "sequence_number" // decimal, from 1
+	OccurredAtKey     = "occurred_at"     // RFC 3339 with milliseconds, UTC
+	// DeliveryAttemptKey is set on messages that were delivered before: decimal, from 2. See
 	// [AttemptFromContext].
-	MetadataDeliveryAttempt = "delivery_attempt"
-	// MetadataPart is set on messages of an event that [Config].Definitions turn into several: the
+	DeliveryAttemptKey = "delivery_attempt"
+	// PartKey is set on messages of an event that [Config].Definitions turn into several: the
 	// place of the message and the number of messages, such as "2/3".
-	MetadataPart = "event_part"
-	// MetadataDeferred is "true" on messages of deferred events ([Defer]), which are delivered
+	PartKey = "event_part"
+	// DeferredKey is "true" on messages of deferred events ([Defer]), which are delivered
 	// after later events of their aggregate.
-	MetadataDeferred = "event_deferred"
+	DeferredKey = "event_deferred"
 )
 
 // messageContext is the context of a message. It ends when the handling of the message ends. It
@@ -169,7 +169,7 @@ func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
 }
 
 // PositionFromContext returns the position that the handler of a message may commit. A message with
-// a [MetadataPart] or a [MetadataDeferred] has none.
+// a [PartKey] or a [DeferredKey] has none.
 func PositionFromContext(ctx context.Context) (*Position, bool) {
 	c, ok := fromContext(ctx)
 	if !ok || c.withoutPosition {

@@ -342,7 +342,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 	st.Work.delivery.deliveries++
 	attempt := st.Work.delivery.deliveries
 	if attempt > 1 && msg.Metadata != nil {
-		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
+		msg.Metadata.Set(DeliveryAttemptKey, strconv.Itoa(attempt))
 	}
 	ctx := &messageContext{
 		parent: d.messageCtx, record: r, attempt: attempt, withoutPosition: withoutPosition, position: Position{deliverer: d, stream: st, record: r, attempt: attempt},

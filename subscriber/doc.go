@@ -13,7 +13,7 @@
 //	}
 //	for msg := range messages {
 //		id, number, _ := subscriber.AggregateFromContext(msg.Context())
-//		fmt.Println(id, number, msg.Metadata.Get(subscriber.MetadataName))
+//		fmt.Println(id, number, msg.Metadata.Get(subscriber.NameKey))
 //		msg.Ack()
 //	}
 //

@@ -37,7 +37,7 @@ func ExampleSubscriber_Subscribe() {
 	}
 	for msg := range messages {
 		id, number, _ := subscriber.AggregateFromContext(msg.Context())
-		fmt.Printf("%s #%d: %s\n", id, number, msg.Metadata.Get(subscriber.MetadataName))
+		fmt.Printf("%s #%d: %s\n", id, number, msg.Metadata.Get(subscriber.NameKey))
 		msg.Ack()
 		if number == 2 {
 			break
@@ -160,7 +160,7 @@ func ExamplePoisonQueue() {
 	}
 	show(<-messages).Ack()
 	msg := <-poisoned
-	fmt.Printf("%s is poison:\n%s\n", msg.Metadata.Get(subscriber.MetadataName), msg.Metadata.Get("reason_poisoned"))
+	fmt.Printf("%s is poison:\n%s\n", msg.Metadata.Get(subscriber.NameKey), msg.Metadata.Get("reason_poisoned"))
 	msg.Ack()
 
 	// Output:
@@ -413,7 +413,7 @@ func received(sub *subscriber.Subscriber, err error) (*subscriber.Subscriber, <-
 // show prints a message.
 func show(msg *message.Message) *message.Message {
 	id, number, _ := subscriber.AggregateFromContext(msg.Context())
-	fmt.Printf("%s #%d: %s", id, number, msg.Metadata.Get(subscriber.MetadataName))
+	fmt.Printf("%s #%d: %s", id, number, msg.Metadata.Get(subscriber.NameKey))
 	if attempt, _ := subscriber.AttemptFromContext(msg.Context()); attempt > 1 {
 		fmt.Printf(", attempt %d", attempt)
 	}

@@ -75,7 +75,7 @@ func TestAnAggregateThatBeginsToFailPassesBlockedOnes(t *testing.T) {
 		go func() {
 			for msg := range messages {
 				id, _, _ := subscriber.AggregateFromContext(msg.Context())
-				attempt := msg.Metadata.Get(subscriber.MetadataDeliveryAttempt)
+				attempt := msg.Metadata.Get(subscriber.DeliveryAttemptKey)
 				if id.Value == "new" && attempt == "7" {
 					msg.Ack()
 					close(acked)

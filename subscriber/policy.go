@@ -165,7 +165,7 @@ func (b Backoff) pause(attempts int) time.Duration {
 // such as mails and calls of other services. docs/howto/send-emails-once.md shows how.
 //
 // The owner of the event's shard retries it, also after a restart or a takeover. The message then
-// has the same UUID and payload, a [MetadataDeferred], and a [MetadataDeliveryAttempt] that counts
+// has the same UUID and payload, a [DeferredKey], and a [DeliveryAttemptKey] that counts
 // all failed attempts. While other events wait, retries take at most half of the
 // [Config.MaxInFlight] messages.
 //

@@ -31,7 +31,7 @@ type Position struct {
 // Advance is the move of a position to the message's event. A handler makes it in a transaction of
 // its own. The fields are the arguments of [PositionStore].Advance.
 type Advance struct {
-	Group     Group        // the consumer group
+	Group     GroupKey     // the consumer group
 	Aggregate aggregate.ID // the aggregate whose position moves
 	Epoch     uint64       // the epoch of the shard's owner
 	From, To  uint64       // the position before and after

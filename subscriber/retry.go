@@ -183,7 +183,7 @@ func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 		if msg.Metadata == nil {
 			msg.Metadata = message.Metadata{}
 		}
-		msg.Metadata[MetadataDeferred] = "true"
+		msg.Metadata[DeferredKey] = "true"
 		st.Work.delivery.deliveries = e.Attempts
 		if err := d.send(st, events[e.Part], msg, true); err != nil {
 			return err

@@ -25,7 +25,7 @@ type memory struct {
 	advance func(move func() error) error
 }
 
-func (m *memory) Claim(_ context.Context, group subscriber.Group, id aggregate.ID, epoch uint64) (uint64, bool, error) {
+func (m *memory) Claim(_ context.Context, group subscriber.GroupKey, id aggregate.ID, epoch uint64) (uint64, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := fmt.Sprint(group, id)
@@ -38,7 +38,7 @@ func (m *memory) Claim(_ context.Context, group subscriber.Group, id aggregate.I
 	return row.position, found, nil
 }
 
-func (m *memory) Advance(_ context.Context, group subscriber.Group, id aggregate.ID, epoch, from, to uint64) error {
+func (m *memory) Advance(_ context.Context, group subscriber.GroupKey, id aggregate.ID, epoch, from, to uint64) error {
 	move := func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -129,7 +129,7 @@ func TestAMemberThatAnotherStoreFencesWritesNoRecord(t *testing.T) {
 		config.Positions, config.Failures = store, subscriber.Skip(1)
 		_, messages := subscribe(t, config)
 		msg := receive(t, messages)
-		_, _, err := store.Claim(t.Context(), subscriber.Group{Name: "group"}, account("x"), 99)
+		_, _, err := store.Claim(t.Context(), subscriber.GroupKey{Name: "group"}, account("x"), 99)
 		require.NoError(t, err)
 		msg.Nack()
 

@@ -44,7 +44,7 @@ func skippedNumbers(t *testing.T, j *journal.Journal) (numbers []uint64) {
 // stored returns the stored position on x.
 func stored(t *testing.T, j *journal.Journal) uint64 {
 	t.Helper()
-	position, err := groups.New(j).Applied(context.Background(), "group", account("x"))
+	position, err := groups.New(j).Position(context.Background(), "group", account("x"))
 	require.NoError(t, err)
 	return position
 }

@@ -22,14 +22,14 @@ import (
 type PositionStore interface {
 	// Claim makes epoch the only one that may advance the position, and returns the position. found
 	// is false if there is no position yet.
-	Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error)
+	Claim(ctx context.Context, group GroupKey, id aggregate.ID, epoch uint64) (position uint64, found bool, err error)
 	// Advance moves the position from one number to another.
-	Advance(ctx context.Context, group Group, id aggregate.ID, epoch, from, to uint64) error
+	Advance(ctx context.Context, group GroupKey, id aggregate.ID, epoch, from, to uint64) error
 }
 
-// Group identifies the positions of a consumer group. A store keeps positions separately for each
+// GroupKey identifies the positions of a consumer group. A store keeps positions separately for each
 // value of it.
-type Group struct {
+type GroupKey struct {
 	// Name is the group's name, as in [Config].ConsumerGroup.
 	Name string
 	// Resets rises with every reset of the group, and when a removed group is created again. So the
@@ -40,11 +40,11 @@ type Group struct {
 // tablePositions stores positions in the checkpoint table of the journal.
 type tablePositions struct{ table *checkpoint.Store }
 
-func (p *tablePositions) Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
+func (p *tablePositions) Claim(ctx context.Context, group GroupKey, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
 	return p.table.Claim(ctx, checkpoint.Group(group), id, epoch)
 }
 
-func (p *tablePositions) Advance(ctx context.Context, group Group, id aggregate.ID, epoch, from, to uint64) error {
+func (p *tablePositions) Advance(ctx context.Context, group GroupKey, id aggregate.ID, epoch, from, to uint64) error {
 	return p.table.Advance(ctx, checkpoint.Group(group), id, epoch, from, to)
 }
 

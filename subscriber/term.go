@@ -47,7 +47,7 @@ func (s *subscription) newTerm(of membership.Term) *term {
 }
 
 // group returns the group as position stores know it.
-func (t *term) group() Group { return Group(t.key.Group) }
+func (t *term) group() GroupKey { return GroupKey(t.key.Group) }
 
 // Stop ends the work gracefully.
 func (t *term) Stop() { t.stoppingOnce.Do(func() { close(t.stopping) }) }

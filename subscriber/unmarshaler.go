@@ -25,8 +25,8 @@ func (DefaultUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error)
 }
 
 // PlainUnmarshaler makes messages as they were published: with the event id as UUID, the payload,
-// the published metadata, and the event type in [MetadataName]. They lack the keys that say where
-// the event is, such as [MetadataAggregateID]. [RecordFromContext] returns that in any case. Use it
+// the published metadata, and the event type in [NameKey]. They lack the keys that say where
+// the event is, such as [AggregateIDKey]. [RecordFromContext] returns that in any case. Use it
 // for handlers that compare or count the metadata, or that send messages to programs which must not
 // see the place.
 type PlainUnmarshaler struct{}
@@ -41,5 +41,5 @@ func markPart(msg *message.Message, part, of int) {
 	if msg.Metadata == nil {
 		msg.Metadata = message.Metadata{}
 	}
-	msg.Metadata[MetadataPart] = fmt.Sprintf("%d/%d", part, of)
+	msg.Metadata[PartKey] = fmt.Sprintf("%d/%d", part, of)
 }

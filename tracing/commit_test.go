@@ -21,7 +21,7 @@ import (
 func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 	t.Parallel()
 	errRefused := errors.New("insufficient funds")
-	once := repository.CommandID("command-1")
+	once := repository.WithCommandID("command-1")
 	for name, test := range map[string]struct {
 		do        func(*world) error
 		outcome   string
@@ -262,9 +262,9 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 	t.Parallel()
 	errRefused := errors.New("insufficient funds")
 	w := setup(t)
-	var plain repository.Parts
-	from, to := w.accounts.Part(&plain, "a"), w.accounts.Part(&plain, "b")
-	parts := tracing.NewParts(&plain, w.config)
+	var plain repository.Transaction
+	from, to := w.accounts.AddTo(&plain, "a"), w.accounts.AddTo(&plain, "b")
+	parts := tracing.NewTransaction(&plain, w.config)
 	ctx, request := w.begin("request")
 	pay := func() error {
 		from.Append(Withdrawn{1})
@@ -276,8 +276,8 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 		decide  func() error
 		options []repository.Option
 	}{
-		{"committed", pay, []repository.Option{repository.CommandID("c")}},
-		{"repeated", pay, []repository.Option{repository.CommandID("c")}},
+		{"committed", pay, []repository.Option{repository.WithCommandID("c")}},
+		{"repeated", pay, []repository.Option{repository.WithCommandID("c")}},
 		{"nothing", func() error { return nil }, nil},
 		{"refused", func() error { return errRefused }, nil},
 	} {

@@ -21,7 +21,7 @@ type Config struct {
 	// program has called otel.SetTextMapPropagator.
 	Propagator propagation.TextMapPropagator
 
-	// ContinueTrace makes the spans of [Middleware] and [Steps] children of the span in the
+	// ContinueTrace makes the spans of [Middleware] and [StepMiddleware] children of the span in the
 	// metadata, instead of linking them to it. Then a command and everything that it leads to is
 	// one trace. A parent-based sampler decides once for the whole trace. A group that reads
 	// history adds spans to old traces. Default: false.

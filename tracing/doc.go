@@ -2,7 +2,7 @@
 // two: from a failed handler you can find the command that led to its event.
 //
 //	traced := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
-//	joint := tracing.NewParts(&parts, tracing.Config{})         // a span of Execute
+//	joint := tracing.NewTransaction(&parts, tracing.Config{})         // a span of Execute
 //	events := tracing.NewPublisher(pub, tracing.Config{})       // spans of Publish
 //	router.AddMiddleware(tracing.Middleware(tracing.Config{}))  // a span for each handling
 //
@@ -32,9 +32,9 @@
 //
 // # Process managers
 //
-// [Steps] adds a span to each step of a process manager:
+// [StepMiddleware] adds a span to each step of a process manager:
 //
-//	process.Config{Middleware: tracing.Steps(tracing.Config{})}
+//	process.Config{Middleware: tracing.StepMiddleware(tracing.Config{})}
 //
 // A timeout is stored with the span of the step that set it, and the step of the timeout is linked
 // to that step. Without Steps, the events of a timeout carry the span of the context in which the
@@ -50,7 +50,7 @@
 //
 //	commit {type}    producer  Execute and Save of a Repository, with all attempts
 //	commit {types}   producer  Execute of Parts, with all attempts, as "commit account, basket"
-//	step {type}      producer  one step of a process manager, with its commands; see [Steps]
+//	step {type}      producer  one step of a process manager, with its commands; see [StepMiddleware]
 //	publish {topic}  producer  Publish; one span for each span in the messages' contexts
 //	process {topic}  consumer  one handling of one message
 //

@@ -11,18 +11,20 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Parts wraps [repository.Parts], and adds a span to each Execute. The span has all aggregates as
+// Transaction wraps [repository.Transaction], and adds a span to each Execute. The span has all aggregates as
 // an attribute. The handling of the events is linked to it.
-type Parts struct {
-	parts  *repository.Parts
+type Transaction struct {
+	parts  *repository.Transaction
 	config Config
 }
 
-// NewParts returns [Parts] that add spans to parts.
-func NewParts(parts *repository.Parts, config Config) Parts { return Parts{parts, config} }
+// NewTransaction returns [Transaction] that add spans to parts.
+func NewTransaction(parts *repository.Transaction, config Config) Transaction {
+	return Transaction{parts, config}
+}
 
-// Execute calls [repository.Parts.Execute] in a span, which includes all attempts.
-func (parts Parts) Execute(ctx context.Context, decide func() error, given ...repository.Option) (err error) {
+// Execute calls [repository.Transaction.Execute] in a span, which includes all attempts.
+func (parts Transaction) Execute(ctx context.Context, decide func() error, given ...repository.Option) (err error) {
 	if decide == nil {
 		return parts.parts.Execute(ctx, nil, given...) // refuses it
 	}
@@ -55,7 +57,7 @@ func (parts Parts) Execute(ctx context.Context, decide func() error, given ...re
 }
 
 // note records in a span the outcome of a commit to several aggregates.
-func (parts Parts) note(span trace.Span, err error) {
+func (parts Transaction) note(span trace.Span, err error) {
 	var events []string
 	repeated := false
 	for _, p := range parts.parts.Results() {

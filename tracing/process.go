@@ -13,14 +13,14 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// Steps returns a function for process.Config.Middleware, which adds a span to each step of a
+// StepMiddleware returns a function for process.Config.Middleware, which adds a span to each step of a
 // process manager. The events, commands and timeouts of the step carry that span.
 //
 // The step of an event is a child of the span of the context, which is usually the span of
 // [Middleware]. The step of a timeout has its own trace, with a link to the step that set the
 // timeout. With [Config].ContinueTrace it is a child of that step. If the context has a span, the
 // step is a child of it.
-func Steps(config Config) func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) error {
+func StepMiddleware(config Config) func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) error {
 	tracer, propagator := config.tracer(), config.propagator()
 	return func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) (err error) {
 		attributes := []attribute.KeyValue{
@@ -46,7 +46,7 @@ func Steps(config Config) func(ctx context.Context, id aggregate.ID, in process.
 			err = next(withTrace(ctx, propagator))
 			switch {
 			case err == nil:
-			case errors.Is(err, process.ErrPassedOver):
+			case errors.Is(err, process.ErrIgnored):
 				span.SetAttributes(outcomeKey.String("nothing"))
 			case errors.Is(err, journal.ErrOutcomeUnknown):
 				span.SetAttributes(outcomeKey.String("unknown"))

@@ -13,7 +13,7 @@
 // Every When decides on the state after all events so far. A refusal fails the test, unless
 // [Scenario.ThenError] or [Scenario.ThenErrorFunc] expects it.
 //
-// To test a decision over several aggregates, make a scenario for each of them; see [Parts].
+// To test a decision over several aggregates, make a scenario for each of them; see [Transaction].
 //
 // In addition to the expectations of the test, a scenario checks the properties that a stored
 // aggregate relies on. It fails in each of these cases:

@@ -54,15 +54,15 @@ func ExampleScenario_Stored() {
 	//   }
 }
 
-func ExampleParts() {
+func ExampleTransaction() {
 	// A test passes its *testing.T.
 	t := printer{}
 
 	from := aggregatetest.Given(t, Wallets, Deposited{Currency: "EUR", Amount: 100})
 	to := aggregatetest.Given(t, Wallets)
-	pay := func(amount int) func() error { return transfer(from.Part(), to.Part(), amount) }
+	pay := func(amount int) func() error { return transfer(from.Participant(), to.Participant(), amount) }
 
-	aggregatetest.Parts{from, to}.
+	aggregatetest.Transaction{from, to}.
 		When(pay(71)).
 		When(pay(30)).ThenError(errInsufficientFunds)
 	to.ThenState(Wallet{Balances: map[string]int{"EUR": 70}})

@@ -7,23 +7,23 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Part returns the aggregate of the scenario as a part of a decision over several aggregates; see
-// [Parts]. Its ID has a Type and no Value. Set the Value if the decision uses it.
-func (s *Scenario[S]) Part() *aggregate.Part[S] { return &s.part }
+// Participant returns the aggregate of the scenario as a part of a decision over several aggregates; see
+// [Transaction]. Its ID has a Type and no Value. Set the Value if the decision uses it.
+func (s *Scenario[S]) Participant() *aggregate.Participant[S] { return &s.part }
 
-// Parts lists the scenarios of the aggregates that one decision changes:
+// Transaction lists the scenarios of the aggregates that one decision changes:
 //
 //	from := aggregatetest.Given(t, Accounts, Deposited{100})
 //	to := aggregatetest.Given(t, Accounts)
-//	aggregatetest.Parts{from, to}.When(func() error {
+//	aggregatetest.Transaction{from, to}.When(func() error {
 //		return Transfer(from.Part(), to.Part(), 30)
 //	})
 //	from.Then(Withdrawn{30})
 //	to.Then(Deposited{30})
-type Parts []Participant
+type Transaction []AnyScenario
 
-// Participant is a [*Scenario] of any state type.
-type Participant interface {
+// AnyScenario is a [*Scenario] of any state type.
+type AnyScenario interface {
 	test() testing.TB
 	hasFailed() bool
 	failOnRefusal() bool
@@ -40,7 +40,7 @@ type Participant interface {
 // When makes a decision over the parts, on their states so far. The events that it appends become
 // part of the histories. When checks the decision as [Scenario.When] does. If a decision appends to
 // a scenario that is not among the parts, the test fails at its end.
-func (parts Parts) When(decide func() error) Parts {
+func (parts Transaction) When(decide func() error) Transaction {
 	if len(parts) == 0 {
 		panic("aggregatetest: Parts has no scenarios, so there is no test to fail")
 	}
@@ -82,7 +82,7 @@ func (parts Parts) When(decide func() error) Parts {
 
 // ThenError expects that the latest decision returned an error for which errors.Is(err, target) is
 // true.
-func (parts Parts) ThenError(target error) Parts {
+func (parts Transaction) ThenError(target error) Transaction {
 	parts[0].test().Helper()
 	parts[0].expectError(target)
 	return parts
@@ -90,7 +90,7 @@ func (parts Parts) ThenError(target error) Parts {
 
 // ThenErrorFunc expects that the latest decision returned an error, and passes it to check. Check
 // reports its failures to t.
-func (parts Parts) ThenErrorFunc(check func(t testing.TB, err error)) Parts {
+func (parts Transaction) ThenErrorFunc(check func(t testing.TB, err error)) Transaction {
 	parts[0].test().Helper()
 	parts[0].expectErrorFunc(check)
 	return parts
@@ -100,7 +100,7 @@ func (s *Scenario[S]) test() testing.TB { return s.t }
 func (s *Scenario[S]) hasFailed() bool  { return s.failed }
 
 func (s *Scenario[S]) prepare(run int) {
-	s.part = aggregate.Part[S]{ID: s.part.ID, State: s.states.Runs[run], Version: uint64(s.history.Len())}
+	s.part = aggregate.Participant[S]{ID: s.part.ID, State: s.states.Runs[run], Version: uint64(s.history.Len())}
 }
 
 func (s *Scenario[S]) collect(run int, refusal error) {
@@ -122,5 +122,5 @@ func (s *Scenario[S]) expectErrorFunc(check func(t testing.TB, err error)) {
 }
 
 // forgotten is the failure of a scenario to which a decision appended although the scenario was not
-// among its [Parts].
+// among its [Transaction].
 const forgotten = "a decision appended events to it, but it is not among the Parts of When"

@@ -21,7 +21,7 @@ type Scenario[S any] struct {
 	states     trial.States[S] // for the runs of the latest decision
 	runs       [3]outcome[S]
 	outcome    outcome[S]
-	part       aggregate.Part[S]
+	part       aggregate.Participant[S]
 	failed     bool
 }
 

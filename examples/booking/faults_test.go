@@ -212,7 +212,7 @@ func (w *world) auditMoney(ctx context.Context, j *journal.Journal, r *truth) er
 			paid = r.amount[b]
 		}
 		switch {
-		case status == "held" || !p.State.Status.Ended() || !definition.IsOver(c.State) || c.State.Outcome != status:
+		case status == "held" || !p.State.Status.Ended() || !definition.Ended(c.State) || c.State.Outcome != status:
 			return fmt.Errorf("booking %s: show %s, payment %s, checkout %q", b, status, p.State.Status, c.State.Outcome)
 		case w.bank.Balance(b) != paid:
 			return fmt.Errorf("booking %s is %s and %d were paid, payment %s", b, status, w.bank.Balance(b), p.State.Status)
@@ -224,7 +224,7 @@ func (w *world) auditMoney(ctx context.Context, j *journal.Journal, r *truth) er
 // auditCheckouts expects that every checkout has ended, and has nothing pending.
 func (w *world) auditCheckouts(ctx context.Context, _ *journal.Journal, _ *truth) error {
 	backlog := process.NewBacklog(w.client(), prefix+"process")
-	for p, err := range backlog.Open(ctx, process.Query{}) {
+	for p, err := range backlog.OpenProcesses(ctx, process.Query{}) {
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func (a *app) hold(w http.ResponseWriter, r *http.Request) {
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		booking = uuid.NewSHA1(bookings, fmt.Append(nil, r.PathValue("show"), "/", key)).String()
 	}
-	s, err := a.shows.Execute(r.Context(), r.PathValue("show"), show.Hold(booking, body.Customer, body.Seats...), repository.CommandID(booking))
+	s, err := a.shows.Execute(r.Context(), r.PathValue("show"), show.Hold(booking, body.Customer, body.Seats...), repository.WithCommandID(booking))
 	if reply(w, err) {
 		consistency.Set(w, s.Token())
 		write(w, http.StatusAccepted, map[string]string{"booking": booking})

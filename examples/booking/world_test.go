@@ -53,7 +53,7 @@ type instance struct {
 
 func newWorld(t *testing.T, layout journal.Layout, seed uint64) *world {
 	t.Helper()
-	w := &world{t: t, db: dynamotest.New(t, dynamotest.Seed(seed)), random: rand.New(rand.NewPCG(seed, 1)), calm: true}
+	w := &world{t: t, db: dynamotest.New(t, dynamotest.WithSeed(seed)), random: rand.New(rand.NewPCG(seed, 1)), calm: true}
 	w.bank = &simulated.Bank{Limit: 2500, Faults: simulated.Faults{Before: w.fault(0.2), After: w.fault(0.2)}}
 	w.post = &simulated.Post{Faults: simulated.Faults{Before: w.fault(0.2), After: w.fault(0.3)}}
 	w.settings = settings{

@@ -50,7 +50,7 @@ func (w *world) skipped(t *testing.T, group, id string) *groups.SkippedEvent {
 
 func (w *world) applied(t *testing.T, group, id string) uint64 {
 	t.Helper()
-	n, err := w.Groups().Applied(t.Context(), group, orderID(id))
+	n, err := w.Groups().Position(t.Context(), group, orderID(id))
 	require.NoError(t, err)
 	return n
 }

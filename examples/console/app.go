@@ -84,7 +84,7 @@ func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c
 // serve adds a server with the console, as an application does.
 func (s *shop) serve(listener net.Listener, c settings) error {
 	var err error
-	if s.console, err = console.Handler(console.Config{
+	if s.console, err = console.New(console.Config{
 		App:          s,
 		AllowActions: true,
 		// Every program on this machine may do everything here. A real application identifies the

@@ -34,7 +34,7 @@ func (d *deployment) start() {
 	listener, err := new(net.ListenConfig).Listen(d.t.Context(), "tcp", d.address)
 	require.NoError(d.t, err)
 	d.address = listener.Addr().String()
-	handler, err := console.Handler(console.Config{Journal: d.w.Journal(), Refresh: time.Second})
+	handler, err := console.New(console.Config{Journal: d.w.Journal(), Refresh: time.Second})
 	require.NoError(d.t, err)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: patience}
 	ended := make(chan struct{})

@@ -77,7 +77,7 @@ func openDatabase(ctx context.Context, address string) (*dynamo.Database, error)
 func serve(ctx context.Context, db *dynamo.Database, listener net.Listener, c settings, out io.Writer) error {
 	s, err := open(ctx, db.Client, listener, c)
 	if err == nil && !c.quiet {
-		err = s.Add(millrace.Part{Name: "writer", Run: s.write})
+		err = s.Add(millrace.Service{Name: "writer", Run: s.write})
 	}
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -165,7 +165,7 @@ func defineCheckout(reason string) process.Definition[Checkout] {
 		process.OnTimeout(paymentTimeout, func(Checkout, process.Input) (process.Step[Checkout], error) {
 			return process.Step[Checkout]{}, errors.New(reason)
 		}),
-	).OverWhen(func(c Checkout) bool { return c.Paid })
+	).EndsWhen(func(c Checkout) bool { return c.Paid })
 }
 
 // The page must show these texts as they are.

@@ -113,14 +113,14 @@ func (s *shop) addLongOrders(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.orders.Truncate(ctx, truncated, keptFrom, journal.Removal{}); err != nil {
+	if err := s.orders.Truncate(ctx, truncated, keptFrom, journal.RemoveOptions{}); err != nil {
 		return err
 	}
 	d, err := s.orders.Load(ctx, deleted)
 	if err != nil {
 		return err
 	}
-	return s.orders.Delete(ctx, deleted, d.Version, journal.Removal{})
+	return s.orders.Delete(ctx, deleted, d.Version, journal.RemoveOptions{})
 }
 
 // addOddEvents adds texts that are executed as code if a page does not escape them.
@@ -335,7 +335,7 @@ func (s *shop) processesAreReady(ctx context.Context) error {
 	if failed != len(s.troubled(overdue)) || stored != len(s.troubled(unsent)) {
 		return fmt.Errorf("%d timeouts have failed, and %d commands are stored", failed, stored)
 	}
-	_, err := s.checkout.WaitOver(ctx, s.troubled(paid)[0])
+	_, err := s.checkout.WaitEnded(ctx, s.troubled(paid)[0])
 	return err
 }
 

@@ -59,7 +59,7 @@ func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writ
 	if err != nil {
 		return err
 	}
-	operators, err := console.Handler(console.Config{App: s, Hosts: []string{o.host}, Logger: toSlog})
+	operators, err := console.New(console.Config{App: s, Hosts: []string{o.host}, Logger: toSlog})
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writ
 	server.RegisterOnShutdown(operators.Close)
 	err = errors.Join(
 		s.Serve(listener, server),
-		s.Add(millrace.Part{Name: "sample", Run: func(ctx context.Context) error {
+		s.Add(millrace.Service{Name: "sample", Run: func(ctx context.Context) error {
 			if o.sample {
 				if err := addSample(ctx, s, out); err != nil {
 					return err

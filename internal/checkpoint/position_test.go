@@ -166,7 +166,7 @@ func TestABaselineIsAfterTheLastEventBeforeTheStart(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, baseline, start)
 	}
-	require.NoError(t, s.journal.Delete(t.Context(), x, 5, journal.Removal{}))
+	require.NoError(t, s.journal.Delete(t.Context(), x, 5, journal.RemoveOptions{}))
 	head, err = s.journal.Head(t.Context(), x)
 	require.NoError(t, err)
 	baseline, err := s.Baseline(t.Context(), head, written.Add(-time.Hour))

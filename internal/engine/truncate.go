@@ -9,11 +9,11 @@ import (
 )
 
 // RemovesBetweenReports is the largest number of removed events between two calls of
-// journal.Removal.Progress.
+// journal.RemoveOptions.Progress.
 const RemovesBetweenReports = 500
 
 // Truncate implements Journal.Truncate.
-func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
+func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.RemoveOptions) error {
 	err := id.Validate()
 	if err == nil {
 		err = j.Layout.Truncate(ctx, id, before, removal)
@@ -25,7 +25,7 @@ func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 }
 
 // Delete implements Journal.Delete.
-func (j *Engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.Removal) error {
+func (j *Engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.RemoveOptions) error {
 	err := id.Validate()
 	if err == nil {
 		err = j.Layout.Delete(ctx, id, expected, removal)

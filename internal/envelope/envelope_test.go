@@ -199,9 +199,9 @@ func TestTheTimeIsRFC3339WithMilliseconds(t *testing.T) {
 func TestThePublicKeysAreThoseOfTheMessages(t *testing.T) {
 	t.Parallel()
 	for public, own := range map[string]string{
-		subscriber.MetadataName: envelope.NameKey, subscriber.MetadataAggregateID: envelope.AggregateIDKey,
-		subscriber.MetadataAggregateType: envelope.AggregateTypeKey, subscriber.MetadataOccurredAt: envelope.OccurredAtKey,
-		subscriber.MetadataSequenceNumber: envelope.SequenceNumberKey,
+		subscriber.NameKey: envelope.NameKey, subscriber.AggregateIDKey: envelope.AggregateIDKey,
+		subscriber.AggregateTypeKey: envelope.AggregateTypeKey, subscriber.OccurredAtKey: envelope.OccurredAtKey,
+		subscriber.SequenceNumberKey: envelope.SequenceNumberKey,
 	} {
 		assert.Equal(t, own, public)
 	}

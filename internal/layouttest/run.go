@@ -170,8 +170,8 @@ func (w world) loadsFromTheSnapshot() {
 func (w world) truncates() {
 	id := account("1")
 	w.write(w.withSnapshot(commit(id, 0, 4)))
-	require.ErrorIs(w, w.Truncate(w.Context(), id, 6, journaltype.Removal{}), journaltype.ErrNotCovered)
-	require.NoError(w, w.Truncate(w.Context(), id, 5, journaltype.Removal{}))
+	require.ErrorIs(w, w.Truncate(w.Context(), id, 6, journaltype.RemoveOptions{}), journaltype.ErrNotCovered)
+	require.NoError(w, w.Truncate(w.Context(), id, 5, journaltype.RemoveOptions{}))
 	w.write(commit(id, 4, 1))
 
 	var truncated *journaltype.TruncatedError
@@ -191,9 +191,9 @@ func (w world) truncates() {
 func (w world) deletes() {
 	id := account("1")
 	w.write(commit(id, 0, 2))
-	require.ErrorIs(w, w.Delete(w.Context(), id, 1, journaltype.Removal{}), journaltype.ErrConflict)
-	require.NoError(w, w.Delete(w.Context(), id, 2, journaltype.Removal{}))
-	require.NoError(w, w.Delete(w.Context(), id, 2, journaltype.Removal{}), "again")
+	require.ErrorIs(w, w.Delete(w.Context(), id, 1, journaltype.RemoveOptions{}), journaltype.ErrConflict)
+	require.NoError(w, w.Delete(w.Context(), id, 2, journaltype.RemoveOptions{}))
+	require.NoError(w, w.Delete(w.Context(), id, 2, journaltype.RemoveOptions{}), "again")
 
 	var deleted *journaltype.DeletedError
 	_, err := w.Append(w.Context(), commit(id, 2, 1))

@@ -40,7 +40,7 @@ func Decode[E Event](codec aggregate.Codec, r *journal.Record) (event E, err err
 
 // NoPosition returns the error of a projection for a message without a position.
 func NoPosition(msg *message.Message) error {
-	if part := msg.Metadata.Get(subscriber.MetadataPart); part != "" {
+	if part := msg.Metadata.Get(subscriber.PartKey); part != "" {
 		return fmt.Errorf("message %s is part %s of an event that the Definitions of the subscriber split: leave these out, "+
 			"and pass them to the projection, which handles the event as a whole: %w", msg.UUID, part, subscriber.ErrNoPosition)
 	}

@@ -20,7 +20,7 @@ const expiresAtOnce = 16
 
 // NeedsExpiry returns an error if events should expire but time to live is off: they would stay
 // forever.
-func (s *Table) NeedsExpiry(ctx context.Context, removal journaltype.Removal) error {
+func (s *Table) NeedsExpiry(ctx context.Context, removal journaltype.RemoveOptions) error {
 	if removal.After <= 0 {
 		return nil
 	}

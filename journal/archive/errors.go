@@ -15,7 +15,7 @@ var (
 	// Nothing was written.
 	ErrNotArchive = errors.New("not an archive that this version reads")
 	// ErrTorn reports that an archive ends before its total line: its export was interrupted, see
-	// [Resume], or it was not copied completely. Its complete pages can be imported.
+	// [ResumePosition], or it was not copied completely. Its complete pages can be imported.
 	ErrTorn = errors.New("archive is torn")
 	// ErrDamaged reports that a line of an archive was changed after it was written.
 	ErrDamaged = errors.New("archive is damaged")

@@ -43,7 +43,7 @@ func ExampleExport() {
 		log.Fatal(err)
 	}
 
-	position, err := archive.Resume(file)
+	position, err := archive.ResumePosition(file)
 	if err != nil {
 		log.Fatal(err) // it is another file: do not change it
 	}

@@ -24,7 +24,7 @@ type ExportOptions struct {
 	// small archive. It needs Only.AggregateType. Such an export cannot be resumed: begin it again.
 	// Aggregates that were deleted since are not in it. Default: zero.
 	Since time.Time
-	// From resumes an archive that an interrupted run left; see [Resume].
+	// From resumes an archive that an interrupted run left; see [ResumePosition].
 	From Position
 	// Concurrency is the number of aggregates that are read at the same time. Default: 8.
 	Concurrency int
@@ -59,7 +59,7 @@ type ExportOptions struct {
 //
 // Export keeps at most a few pages in memory for each aggregate that is being read, whatever the
 // length of its history. It returns the size of the archive. An archive is complete if Export has
-// returned without an error; its last line shows this. Otherwise resume it with [Resume]. This
+// returned without an error; its last line shows this. Otherwise resume it with [ResumePosition]. This
 // includes *journal.TruncatedError, which means that an aggregate was truncated or deleted while it
 // was read.
 //

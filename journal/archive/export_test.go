@@ -31,7 +31,7 @@ func TestAnExportThatWasCutAtAnyByteGoesOn(t *testing.T) {
 			if around := whole[max(0, cut-2):min(len(whole), cut+2)]; cut%1009 != 0 && !bytes.Contains(around, []byte("}\n{")) && cut < len(whole)-2 {
 				continue // test all places around the ends of lines, and some others
 			}
-			position, err := archive.Resume(bytes.NewReader(whole[:cut]))
+			position, err := archive.ResumePosition(bytes.NewReader(whole[:cut]))
 			require.NoError(t, err, "cut at %d", cut)
 			require.LessOrEqual(t, position.Offset, int64(cut))
 			if cut < header {
@@ -58,7 +58,7 @@ func TestAnExportGoesOnAfterDamage(t *testing.T) {
 	for i := bytes.IndexByte(whole, '\n') + 1; i < len(whole); i += 5 {
 		damaged := bytes.Clone(whole)
 		damaged[i] ^= 1
-		position, err := archive.Resume(bytes.NewReader(damaged))
+		position, err := archive.ResumePosition(bytes.NewReader(damaged))
 		require.NoError(t, err)
 		out := bytes.NewBuffer(damaged[:position.Offset])
 		_, err = archive.Export(t.Context(), from.Journal, out, archive.ExportOptions{From: position})
@@ -70,7 +70,7 @@ func TestAnExportGoesOnAfterDamage(t *testing.T) {
 func TestResumeRefusesWhatIsNoArchive(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"notes of mine\n", "{}\n", "[1,2", `{"kind":"archive","format":"else"}` + "\n", `{"kind":"archive","format":"millrace-archive","version":2}` + "\n"} {
-		_, err := archive.Resume(bytes.NewBufferString(text))
+		_, err := archive.ResumePosition(bytes.NewBufferString(text))
 		require.ErrorIs(t, err, archive.ErrNotArchive, text)
 	}
 }
@@ -82,7 +82,7 @@ func TestAnExportIsNotResumedWithAnotherJournal(t *testing.T) {
 	other.write(t, account("2"), 1, 3)
 	whole := from.export(t)
 	for _, text := range [][]byte{whole, whole[:len(whole)-1], whole[:bytes.IndexByte(whole, '\n')+1]} {
-		position, err := archive.Resume(bytes.NewReader(text))
+		position, err := archive.ResumePosition(bytes.NewReader(text))
 		require.NoError(t, err)
 		var out bytes.Buffer
 
@@ -97,7 +97,7 @@ func TestAnExportIsNotResumedWithAnotherJournal(t *testing.T) {
 
 func TestAnExportThatFailsLeavesWhatCanBeResumed(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t, dynamotest.Seed(3))
+	db := dynamotest.New(t, dynamotest.WithSeed(3))
 	from := setup(t, db.Client(), journal.Config{})
 	from.fill(t, 11, 10)
 	from.write(t, account("big"), 1, 400)
@@ -110,7 +110,7 @@ func TestAnExportThatFailsLeavesWhatCanBeResumed(t *testing.T) {
 	runs := 0
 	for done := false; !done; runs++ {
 		require.Less(t, runs, 200, "it comes to an end")
-		position, err := archive.Resume(bytes.NewReader(out.Bytes()))
+		position, err := archive.ResumePosition(bytes.NewReader(out.Bytes()))
 		require.NoError(t, err)
 		out.Truncate(int(position.Offset))
 		_, err = archive.Export(t.Context(), from.Journal, &out, archive.ExportOptions{From: position, Concurrency: 1 + runs%8})
@@ -258,7 +258,7 @@ func TestAnAggregateThatIsTruncatedWhileItIsReadBeginsAnew(t *testing.T) {
 	var once sync.Once
 	db.Inject(dynamotest.Latency(0, 0), dynamotest.On("Query"), dynamotest.Index("journal-aid-index"),
 		dynamotest.Matching(func(string, any) bool {
-			once.Do(func() { assert.NoError(t, from.Truncate(t.Context(), account("1"), 31, journal.Removal{})) })
+			once.Do(func() { assert.NoError(t, from.Truncate(t.Context(), account("1"), 31, journal.RemoveOptions{})) })
 			return true
 		}))
 
@@ -287,7 +287,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	from, _ := pair(t)
 	from.write(t, account("1"), 1, 1)
-	position, err := archive.Resume(bytes.NewReader(from.export(t)[:250]))
+	position, err := archive.ResumePosition(bytes.NewReader(from.export(t)[:250]))
 	require.NoError(t, err)
 	require.Positive(t, position.Offset)
 	for name, o := range map[string]archive.ExportOptions{
@@ -335,7 +335,7 @@ func TestAnExportOfOneAggregateThatLacksItsTotalOnlyGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	whole := out.String()
 	out.Truncate(len(whole) - 5)
-	options.From, err = archive.Resume(bytes.NewReader(out.Bytes()))
+	options.From, err = archive.ResumePosition(bytes.NewReader(out.Bytes()))
 	require.NoError(t, err)
 	assert.Equal(t, options.Only, options.From.Only)
 	out.Truncate(int(options.From.Offset))

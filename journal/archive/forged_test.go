@@ -125,7 +125,7 @@ func (s store) requireUsable(t *testing.T, id aggregate.ID, about string) {
 	}
 	s.requireFaultless(t, id, about)
 
-	err = s.Truncate(t.Context(), id, head.Version+1, journal.Removal{})
+	err = s.Truncate(t.Context(), id, head.Version+1, journal.RemoveOptions{})
 	if errors.Is(err, journal.ErrNotCovered) {
 		return // the snapshot was left out
 	}

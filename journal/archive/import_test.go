@@ -24,9 +24,9 @@ func TestAnImportThatWasCutAtAnyByteGoesOn(t *testing.T) {
 	eachPair(t, func(t *testing.T, from, to store) {
 		from.write(t, account("1"), 1, 120, stateOf(120))
 		from.write(t, account("2"), 1, 230, stateOf(230))
-		require.NoError(t, from.Truncate(t.Context(), account("2"), 11, journal.Removal{}))
+		require.NoError(t, from.Truncate(t.Context(), account("2"), 11, journal.RemoveOptions{}))
 		from.write(t, account("3"), 1, 2)
-		require.NoError(t, from.Delete(t.Context(), account("3"), 2, journal.Removal{}))
+		require.NoError(t, from.Delete(t.Context(), account("3"), 2, journal.RemoveOptions{}))
 		text := from.export(t)
 		for cut := 0; cut < len(text); cut += 2999 {
 			_, err := archive.Import(t.Context(), to.Journal, bytes.NewReader(text[:cut]), archive.ImportOptions{})
@@ -60,7 +60,7 @@ func TestAnImportUnderFaultsGoesOnUntilItIsComplete(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			testdb.WithFakeTime(t, func(t *testing.T) {
-				db := dynamotest.New(t, dynamotest.Seed(seed))
+				db := dynamotest.New(t, dynamotest.WithSeed(seed))
 				from, config := setup(t, db.Client(), layouts.from), layouts.to
 				config.RetryBudget = 30 * time.Millisecond
 				to := setup(t, db.Client(), config)
@@ -151,7 +151,7 @@ func TestADifferentHistoryIsRefusedAndNothingOfItChanged(t *testing.T) {
 			func(t *testing.T, s store) { s.write(t, x, 1, 3) },
 			func(t *testing.T, s store) {
 				s.write(t, x, 1, 3)
-				require.NoError(t, s.Delete(ctx, x, 3, journal.Removal{}))
+				require.NoError(t, s.Delete(ctx, x, 3, journal.RemoveOptions{}))
 			},
 			3, "it is deleted in the journal",
 		},
@@ -159,7 +159,7 @@ func TestADifferentHistoryIsRefusedAndNothingOfItChanged(t *testing.T) {
 			"deleted there",
 			func(t *testing.T, s store) {
 				s.write(t, x, 1, 3)
-				require.NoError(t, s.Delete(ctx, x, 3, journal.Removal{}))
+				require.NoError(t, s.Delete(ctx, x, 3, journal.RemoveOptions{}))
 			},
 			func(t *testing.T, s store) { s.write(t, x, 1, 4) },
 			3, "it is deleted in the archive",
@@ -168,11 +168,11 @@ func TestADifferentHistoryIsRefusedAndNothingOfItChanged(t *testing.T) {
 			"deleted at another version",
 			func(t *testing.T, s store) {
 				s.write(t, x, 1, 3)
-				require.NoError(t, s.Delete(ctx, x, 3, journal.Removal{}))
+				require.NoError(t, s.Delete(ctx, x, 3, journal.RemoveOptions{}))
 			},
 			func(t *testing.T, s store) {
 				s.write(t, x, 1, 4)
-				require.NoError(t, s.Delete(ctx, x, 4, journal.Removal{}))
+				require.NoError(t, s.Delete(ctx, x, 4, journal.RemoveOptions{}))
 			},
 			3, "different versions",
 		},
@@ -180,7 +180,7 @@ func TestADifferentHistoryIsRefusedAndNothingOfItChanged(t *testing.T) {
 			"truncated beyond what is here",
 			func(t *testing.T, s store) {
 				s.write(t, x, 1, 9, stateOf(9))
-				require.NoError(t, s.Truncate(ctx, x, 5, journal.Removal{}))
+				require.NoError(t, s.Truncate(ctx, x, 5, journal.RemoveOptions{}))
 			},
 			func(t *testing.T, s store) { s.write(t, x, 1, 4) },
 			4, "no common event is left",
@@ -228,8 +228,8 @@ func TestAnAggregateThatHasGoneOnOrWasTruncatedHereIsLeftAsItIs(t *testing.T) {
 		text := from.export(t)
 		to.imports(t, text)
 		to.write(t, account("1"), 4, 2)
-		require.NoError(t, to.Truncate(t.Context(), account("2"), 4, journal.Removal{}))
-		require.NoError(t, to.Truncate(t.Context(), account("3"), 2, journal.Removal{}))
+		require.NoError(t, to.Truncate(t.Context(), account("2"), 4, journal.RemoveOptions{}))
+		require.NoError(t, to.Truncate(t.Context(), account("3"), 2, journal.RemoveOptions{}))
 		before := to.contents(t)
 
 		again := to.imports(t, text)
@@ -245,7 +245,7 @@ func TestALaterArchiveOfAnAggregateTruncatedSinceGoesOn(t *testing.T) {
 		from.write(t, account("1"), 1, 9, stateOf(9))
 		to.imports(t, from.export(t))
 		from.write(t, account("1"), 10, 5, stateOf(14))
-		require.NoError(t, from.Truncate(t.Context(), account("1"), 7, journal.Removal{}))
+		require.NoError(t, from.Truncate(t.Context(), account("1"), 7, journal.RemoveOptions{}))
 
 		to.imports(t, from.export(t))
 

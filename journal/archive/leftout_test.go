@@ -89,7 +89,7 @@ func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
 				assert.ErrorContains(t, why[0], c.reason)
 				assert.NotContains(t, withoutHeader(exported), `"version":420`, "nothing else of it is there")
 
-				position, err := archive.Resume(bytes.NewReader(cut.Bytes()))
+				position, err := archive.ResumePosition(bytes.NewReader(cut.Bytes()))
 				require.NoError(t, err)
 				cut.Truncate(int(position.Offset))
 				_, err = archive.Export(t.Context(), from.Journal, &cut, archive.ExportOptions{
@@ -134,7 +134,7 @@ func TestAnExportWithWhatWasLeftOutGoesOnAfterACutAtAnyByte(t *testing.T) {
 	from.headThatNamesNothing(t, 3)
 	whole, _ := from.exportWithout(t, append(damaged, aggregate.ID{})...)
 	for cut := bytes.IndexByte(whole, '\n') + 1; cut <= len(whole); cut += 1 + cut%101 {
-		position, err := archive.Resume(bytes.NewReader(whole[:cut]))
+		position, err := archive.ResumePosition(bytes.NewReader(whole[:cut]))
 		require.NoError(t, err)
 		out := bytes.NewBuffer(bytes.Clone(whole[:position.Offset]))
 		done, err := archive.Export(t.Context(), from.Journal, out, archive.ExportOptions{
@@ -144,7 +144,7 @@ func TestAnExportWithWhatWasLeftOutGoesOnAfterACutAtAnyByte(t *testing.T) {
 		require.Equal(t, string(whole), out.String(), "cut at %d", cut)
 		require.EqualValues(t, 7, done.LeftOut)
 	}
-	position, err := archive.Resume(bytes.NewReader(whole))
+	position, err := archive.ResumePosition(bytes.NewReader(whole))
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, position.LeftOut)
 	assert.True(t, position.Complete)
@@ -185,7 +185,7 @@ func TestAHeadBesideTheOneThatCountsIsPassedOver(t *testing.T) {
 	end := bytes.Index(whole, []byte(`"value":"7"`))
 	end += bytes.Index(whole[end:], []byte(`"kind":"end"`))
 	end += bytes.IndexByte(whole[end:], '\n') + 1
-	position, err := archive.Resume(bytes.NewReader(whole[:end]))
+	position, err := archive.ResumePosition(bytes.NewReader(whole[:end]))
 	require.NoError(t, err)
 	require.Equal(t, x, position.After)
 	out := bytes.NewBuffer(bytes.Clone(whole[:end]))
@@ -310,7 +310,7 @@ func TestDamageBehindPagesThatAreOutEndsTheExportAndIsLeftOutByTheNext(t *testin
 	require.ErrorIs(t, err, archive.ErrTorn)
 	require.Contains(t, out.String(), `"number":490`)
 
-	position, err := archive.Resume(bytes.NewReader(out.Bytes()))
+	position, err := archive.ResumePosition(bytes.NewReader(out.Bytes()))
 	require.NoError(t, err)
 	out.Truncate(int(position.Offset))
 	var told archive.Progress
@@ -320,7 +320,7 @@ func TestDamageBehindPagesThatAreOutEndsTheExportAndIsLeftOutByTheNext(t *testin
 	require.NoError(t, err)
 	assert.Equal(t, archive.Progress{LeftOut: 1, Bytes: int64(out.Len())}, done)
 	assert.EqualValues(t, 1, told.LeftOut)
-	position, err = archive.Resume(&out)
+	position, err = archive.ResumePosition(&out)
 	require.NoError(t, err)
 	assert.Equal(t, archive.Position{LeftOut: 1, Offset: done.Bytes, Table: from.Config().Tables.Journal, Complete: true}, position)
 }

@@ -110,7 +110,7 @@ func TestVerifyFindsEachKindOfDamageInThePackedLayout(t *testing.T) {
 		},
 		"the snapshot for truncated events is lost": {
 			func(t *testing.T, s store) {
-				require.NoError(t, s.Truncate(t.Context(), x, 7, journal.Removal{}))
+				require.NoError(t, s.Truncate(t.Context(), x, 7, journal.RemoveOptions{}))
 				key := s.eventKey(x, 0)
 				s.remove(t, s.Config().Tables.Snapshot, key)
 				key[s.Internal().Config.Attributes.SortKey] = number(-1)
@@ -188,9 +188,9 @@ func TestAnImportThatWasCutOffBeforeTheSnapshotWritesItLater(t *testing.T) {
 	from.write(t, account("short"), 1, 5, stateOf(5))
 	from.write(t, account("truncated"), 1, 50, stateOf(50))
 	from.write(t, account("truncated"), 51, 180)
-	require.NoError(t, from.Truncate(t.Context(), account("truncated"), 11, journal.Removal{}))
+	require.NoError(t, from.Truncate(t.Context(), account("truncated"), 11, journal.RemoveOptions{}))
 	from.write(t, account("empty"), 1, 3, stateOf(3))
-	require.NoError(t, from.Truncate(t.Context(), account("empty"), 4, journal.Removal{}))
+	require.NoError(t, from.Truncate(t.Context(), account("empty"), 4, journal.RemoveOptions{}))
 	text := from.export(t)
 	failing := db.Inject(dynamotest.Refuse(refusal{}), dynamotest.On("UpdateItem", "PutItem"))
 

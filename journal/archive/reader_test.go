@@ -22,7 +22,7 @@ func small(t *testing.T) []byte {
 	s, _ := pair(t)
 	s.write(t, account("1"), 1, 3, stateOf(3))
 	s.write(t, account("2"), 1, 2)
-	require.NoError(t, s.Delete(t.Context(), account("2"), 2, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), account("2"), 2, journal.RemoveOptions{}))
 	s.write(t, account("3"), 1, 100)
 	s.write(t, account("4"), 1, 2)
 	s.lose(t, account("4"), 1)
@@ -173,13 +173,13 @@ func FuzzAnyTextIsReadWithoutPanic(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		report, err := archive.VerifyArchive(bytes.NewReader(text))
 		require.NoError(t, err)
-		position, err := archive.Resume(bytes.NewReader(text))
+		position, err := archive.ResumePosition(bytes.NewReader(text))
 		if err != nil {
 			require.ErrorIs(t, err, archive.ErrNotArchive)
 			return
 		}
 		require.LessOrEqual(t, position.Offset, int64(len(text)))
-		again, err := archive.Resume(bytes.NewReader(text[:position.Offset]))
+		again, err := archive.ResumePosition(bytes.NewReader(text[:position.Offset]))
 		require.NoError(t, err)
 		require.Equal(t, position, again, "what is kept is kept again")
 		if len(report.Faults) == 0 {

@@ -40,7 +40,7 @@ func (p Position) Check(j *journal.Journal) error {
 	return nil
 }
 
-// Resume reads an archive whose export was interrupted, at any byte, and returns where to resume
+// ResumePosition reads an archive whose export was interrupted, at any byte, and returns where to resume
 // it. Cut the file to [Position.Offset] bytes, and pass the position to [Export], with a writer
 // that appends. An empty file is the beginning. [Position.Check] reports whether the archive is of
 // another journal.
@@ -52,7 +52,7 @@ func (p Position) Check(j *journal.Journal) error {
 // position is the end of the last aggregate before the damage.
 //
 // Errors: [ErrNotArchive], after which nothing should be cut off, and the errors of r.
-func Resume(r io.Reader) (Position, error) {
+func ResumePosition(r io.Reader) (Position, error) {
 	in := newReader(r)
 	for {
 		_, err := in.next()

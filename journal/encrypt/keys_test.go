@@ -143,7 +143,7 @@ func TestKeysStayTheSameInAStorm(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			db := dynamotest.New(t, dynamotest.Seed(seed))
+			db := dynamotest.New(t, dynamotest.WithSeed(seed))
 			s := setupWith(t, db.Client())
 			calm := db.Storm(0.15)
 			var mu sync.Mutex

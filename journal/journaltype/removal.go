@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Removal configures how Journal.Truncate and Journal.Delete remove events. The zero value
+// RemoveOptions configures how Journal.Truncate and Journal.Delete remove events. The zero value
 // deletes them at once, even if a consumer group has not read them: the group skips them.
-type Removal struct {
+type RemoveOptions struct {
 	// After, if positive, lets DynamoDB's time to live delete the events after this duration,
 	// within a few further days. Consumer groups that lag behind can read them until then. The
 	// journal table needs time to live on its TTL attribute, which journal.Create turns on. The

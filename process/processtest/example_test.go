@@ -31,7 +31,7 @@ func ExampleGiven() {
 		ThenTimeouts(process.Timeout{Name: "alarm", After: time.Hour}).
 		WhenTimeout("alarm", "anna").
 		ThenCommands(Wake{"berta"}).
-		ThenOver()
+		ThenEnded()
 	// Output:
 	// When 2 (timeout "alarm"): the commands are not as expected (-want +got)
 	// - processtest_test.Wake{Who: "berta"}
@@ -42,7 +42,7 @@ func ExampleGiven() {
 }
 
 // An input that leads to no step fails the test, with the reason, unless the test expects it.
-func ExampleScenario_ThenPassedOver() {
+func ExampleScenario_ThenIgnored() {
 	// A test passes its *testing.T.
 	t := printer{}
 
@@ -50,7 +50,7 @@ func ExampleScenario_ThenPassedOver() {
 		When(Tick{For: "anna"}).
 		WhenTimeout("alarm", "anna").
 		When(Tick{For: "anna"}).
-		ThenPassedOver().
+		ThenIgnored().
 		When(Tock{For: "anna"}).
 		ThenCancelled("alarm")
 	// Output:

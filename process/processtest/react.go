@@ -27,7 +27,7 @@ func (s *Scenario[S]) react(in process.Input) {
 		return
 	}
 	s.step, s.err = result.step, result.err
-	if s.overFrom != "" && errors.Is(s.err, process.ErrPassedOver) {
+	if s.overFrom != "" && errors.Is(s.err, process.ErrIgnored) {
 		s.err = fmt.Errorf("%w since %s, which led to the state %s", s.err, s.overFrom, diff.Show(s.state))
 	}
 	if s.err != nil || !s.apply(s.step.Events()) || !s.sendable(s.step.Commands()) {
@@ -75,7 +75,7 @@ func (s *Scenario[S]) apply(events aggregate.Events[S]) bool {
 		return false
 	}
 	s.state = state
-	if s.overFrom == "" && s.history.Len() > 0 && s.definition.IsOver(s.state) {
+	if s.overFrom == "" && s.history.Len() > 0 && s.definition.Ended(s.state) {
 		s.overFrom = s.where()
 	}
 	return true

@@ -27,7 +27,7 @@ func (s *Scenario[S]) unhandled() string {
 	case errors.As(s.err, new(*process.UnknownTimeoutError)):
 		// The definition is wrong. A test should not expect this.
 		return text
-	case errors.Is(s.err, process.ErrPassedOver):
+	case errors.Is(s.err, process.ErrIgnored):
 		return text + " (if this is expected, call ThenPassedOver)"
 	}
 	return text + " (if this is expected, call ThenError)"

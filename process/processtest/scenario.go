@@ -116,7 +116,7 @@ func (s *Scenario[S]) WhenStored(definition aggregate.AnyDefinition, eventType, 
 	stored := aggregate.EncodedEvent{Type: eventType, Payload: []byte(payload)}
 	inputs, err := s.reactions.Stored(definition, stored, first(more))
 	if err == nil && len(inputs) == 0 {
-		err = fmt.Errorf("%w: its upcasters return no event", process.ErrPassedOver)
+		err = fmt.Errorf("%w: its upcasters return no event", process.ErrIgnored)
 	}
 	if err != nil {
 		if s.begin("event", eventType) {
@@ -126,7 +126,7 @@ func (s *Scenario[S]) WhenStored(definition aggregate.AnyDefinition, eventType, 
 	}
 	for i, in := range inputs {
 		s.event(shown(fmt.Sprintf("the stored %q %s", eventType, payload), in.Source), in)
-		if i < len(inputs)-1 && errors.Is(s.err, process.ErrPassedOver) {
+		if i < len(inputs)-1 && errors.Is(s.err, process.ErrIgnored) {
 			s.seen = true // no method can expect it
 		}
 	}
@@ -154,7 +154,7 @@ func (s *Scenario[S]) event(text string, in process.Input) {
 	case key != again:
 		s.fail("its reaction returned process %q for %s, then process %q: the function that returns the process must be pure", key, text, again)
 	case !ok:
-		s.err = fmt.Errorf("%w: %s", process.ErrPassedOver, s.whyNone(text, in))
+		s.err = fmt.Errorf("%w: %s", process.ErrIgnored, s.whyNone(text, in))
 	case s.key != "" && key != s.key:
 		s.fail("its reaction returned process %q for %s, and %s belongs to process %q: correct the function that returns the process, or test each process by itself",
 			key, text, s.keyFrom, s.key)
@@ -245,11 +245,11 @@ func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 	return s
 }
 
-// ThenPassedOver expects that the latest input was passed over, because the process had nothing to
+// ThenIgnored expects that the latest input was passed over, because the process had nothing to
 // do.
-func (s *Scenario[S]) ThenPassedOver() *Scenario[S] {
+func (s *Scenario[S]) ThenIgnored() *Scenario[S] {
 	s.t.Helper()
-	return s.refusal("to be passed over", process.ErrPassedOver)
+	return s.refusal("to be passed over", process.ErrIgnored)
 }
 
 // ThenError expects an error for which errors.Is(err, target) is true.
@@ -289,14 +289,14 @@ func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	return s
 }
 
-// ThenOver expects that the process is over.
-func (s *Scenario[S]) ThenOver() *Scenario[S] {
+// ThenEnded expects that the process is over.
+func (s *Scenario[S]) ThenEnded() *Scenario[S] {
 	s.t.Helper()
 	switch {
 	case s.failed:
 	case s.history.Len() == 0:
 		s.fail("the process is not over: it has not begun")
-	case !s.definition.IsOver(s.state):
+	case !s.definition.Ended(s.state):
 		s.fail("the process is not over: OverWhen does not hold for its state %s", diff.Show(s.state))
 	}
 	return s

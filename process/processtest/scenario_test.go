@@ -57,7 +57,7 @@ var watches = process.Define(aggregate.Define[Watch]("watch", Wound{}, Rang{}),
 	process.OnTimeout("alarm", func(_ Watch, in process.Input) (step, error) {
 		return process.Record(Rang{}).Send(Wake{in.Process}), nil
 	}),
-).OverWhen(func(w Watch) bool { return w.Woken })
+).EndsWhen(func(w Watch) bool { return w.Woken })
 
 func TestScenariosThatHold(t *testing.T) {
 	t.Parallel()
@@ -66,14 +66,14 @@ func TestScenariosThatHold(t *testing.T) {
 		Then(Wound{}).ThenCommands().ThenTimeouts(process.Timeout{Name: "alarm", After: time.Hour}).ThenCancelled().
 		ThenState(Watch{}).
 		WhenTimeout("alarm", "anna").
-		Then(Rang{}).ThenCommands(Wake{"anna"}).ThenOver().
-		When(Tick{"anna"}).ThenPassedOver()
+		Then(Rang{}).ThenCommands(Wake{"anna"}).ThenEnded().
+		When(Tick{"anna"}).ThenIgnored()
 	processtest.Given(t, watches, Wound{}).
 		When(Tock{"anna"}).ThenCancelled("alarm").
-		When(Tock{}).ThenPassedOver().ThenProcess("anna")
+		When(Tock{}).ThenIgnored().ThenProcess("anna")
 	processtest.Given(t, watches, Wound{}).
 		When(Tock{"stuck"}).ThenError(errStuck).ThenProcess("stuck")
-	processtest.Given(t, watches).When(Tock{"anna"}).ThenPassedOver()
+	processtest.Given(t, watches).When(Tock{"anna"}).ThenIgnored()
 }
 
 func TestReactionsGetTheIDOfTheirProcess(t *testing.T) {
@@ -204,7 +204,7 @@ the step was:
 			`When 2 (event "tock"): its reaction returned process "berta" for processtest_test.Tock{For: "berta"}, and When 1 (event "tick") belongs to process "anna": correct the function that returns the process, or test each process by itself`,
 		},
 		"a timeout of another process": {
-			func(t testing.TB) { started(t).WhenTimeout("alarm", "berta").ThenOver() },
+			func(t testing.TB) { started(t).WhenTimeout("alarm", "berta").ThenEnded() },
 			`When 2 (timeout "alarm"): it is one of process "berta", and When 1 (event "tick") belongs to process "anna": pass "anna" to WhenTimeout`,
 		},
 		"not the process that was expected": {
@@ -248,15 +248,15 @@ the step was:
 			"When 1 (event \"tick\"): expected the error \"stuck\", but it was handled\n" + woundStep,
 		},
 		"not passed over": {
-			func(t testing.TB) { started(t).ThenPassedOver() },
+			func(t testing.TB) { started(t).ThenIgnored() },
 			"When 1 (event \"tick\"): expected to be passed over, but it was handled\n" + woundStep,
 		},
 		"not over": {
-			func(t testing.TB) { processtest.Given(t, watches, Wound{}).ThenOver() },
+			func(t testing.TB) { processtest.Given(t, watches, Wound{}).ThenEnded() },
 			`Given: the process is not over: OverWhen does not hold for its state processtest_test.Watch{}`,
 		},
 		"not over, as it has not begun": {
-			func(t testing.TB) { processtest.Given(t, watches).ThenOver() },
+			func(t testing.TB) { processtest.Given(t, watches).ThenEnded() },
 			`Given: the process is not over: it has not begun`,
 		},
 		"another state": {
@@ -273,7 +273,7 @@ the step was:
 		},
 		"a definition that is wrong": {
 			func(t testing.TB) {
-				processtest.Given(t, process.Define(aggregate.Define[Watch]("watch", Wound{}))).When(Tick{"anna"}).Then().ThenOver()
+				processtest.Given(t, process.Define(aggregate.Define[Watch]("watch", Wound{}))).When(Tick{"anna"}).Then().ThenEnded()
 			},
 			`Given: definition of process "watch": no reaction starts a process: mark one with Starts`,
 		},

@@ -50,9 +50,9 @@ func (p Progress) Remaining() time.Duration {
 // the records with one read unit, at least one unit for each shard. If no more than [Config].MaxLag
 // events are left, it reads the next ones.
 func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
-	var waiting []groups.Behind
+	var waiting []groups.BehindAggregate
 	p, topics, err := m.lag(ctx, g, func(topic string) (groups.GroupLag, error) {
-		lag, err := m.groups.Of(g.Group(), topic).Lag(ctx, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) {
+		lag, err := m.groups.Of(g.Group(), topic).Lag(ctx, groups.LagOptions{OldestOf: -1, Behind: func(b groups.BehindAggregate) {
 			if b.Parked == nil && uint64(len(waiting)) < m.config.MaxLag {
 				waiting = append(waiting, b)
 			}
@@ -67,7 +67,7 @@ func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
 }
 
 // oldest returns the time of the oldest of the next events of some aggregates.
-func (m *Model) oldest(ctx context.Context, waiting []groups.Behind) (first time.Time, err error) {
+func (m *Model) oldest(ctx context.Context, waiting []groups.BehindAggregate) (first time.Time, err error) {
 	for _, b := range waiting {
 		for r, err := range m.config.Journal.Raw().Events(ctx, b.Aggregate, b.Next, b.Next) {
 			switch {

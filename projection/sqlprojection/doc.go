@@ -63,7 +63,7 @@
 // # The table
 //
 // The table has one row of about 100 bytes for each group, aggregate and count of resets
-// (subscriber.Group.Resets, the column generation). [Store.Schema] returns the statement that
+// (subscriber.GroupKey.Resets, the column generation). [Store.Schema] returns the statement that
 // creates it. It belongs to one journal.
 //
 // A group that was reset finds no positions: empty the read model before the reset, or use another

@@ -75,7 +75,7 @@ func (s *Store) CreateTable(ctx context.Context) error {
 //
 // Errors: subscriber.ErrFenced if a newer epoch has claimed the position before, and those of the
 // database.
-func (s *Store) Claim(ctx context.Context, group subscriber.Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
+func (s *Store) Claim(ctx context.Context, group subscriber.GroupKey, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
 	if _, err := s.db.ExecContext(ctx, s.sql.claim, append(key(group, id), int64(epoch))...); err != nil {
 		return 0, false, fmt.Errorf("claim position on %s: %w", id, err)
 	}
@@ -94,7 +94,7 @@ func (s *Store) Claim(ctx context.Context, group subscriber.Group, id aggregate.
 //
 // Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at from, and
 // those of the database.
-func (s *Store) Advance(ctx context.Context, group subscriber.Group, id aggregate.ID, epoch, from, to uint64) error {
+func (s *Store) Advance(ctx context.Context, group subscriber.GroupKey, id aggregate.ID, epoch, from, to uint64) error {
 	moved, err := s.advance(ctx, s.db, group, id, epoch, from, to)
 	if err == nil && !moved {
 		var has row
@@ -116,7 +116,7 @@ func (s *Store) Advance(ctx context.Context, group subscriber.Group, id aggregat
 // statement. It is for groups.WithPositions.
 //
 // Errors: those of the database.
-func (s *Store) Position(ctx context.Context, group subscriber.Group, id aggregate.ID) (position uint64, found bool, err error) {
+func (s *Store) Position(ctx context.Context, group subscriber.GroupKey, id aggregate.ID) (position uint64, found bool, err error) {
 	has, err := s.read(ctx, group, id)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, false, fmt.Errorf("read position on %s: %w", id, err)
@@ -146,7 +146,7 @@ func (s *Store) AdvanceIn(ctx context.Context, tx Tx, a subscriber.Advance) erro
 	return nil
 }
 
-func (s *Store) advance(ctx context.Context, tx Tx, group subscriber.Group, id aggregate.ID, epoch, from, to uint64) (moved bool, err error) {
+func (s *Store) advance(ctx context.Context, tx Tx, group subscriber.GroupKey, id aggregate.ID, epoch, from, to uint64) (moved bool, err error) {
 	args := append([]any{int64(to), int64(epoch), int64(from)}, key(group, id)...)
 	result, err := tx.ExecContext(ctx, s.sql.advance, args...)
 	if err != nil {
@@ -161,13 +161,13 @@ type row struct {
 	found           bool // there is a position
 }
 
-func (s *Store) read(ctx context.Context, group subscriber.Group, id aggregate.ID) (row, error) {
+func (s *Store) read(ctx context.Context, group subscriber.GroupKey, id aggregate.ID) (row, error) {
 	var epoch int64
 	var position sql.NullInt64
 	err := s.db.QueryRowContext(ctx, s.sql.read, key(group, id)...).Scan(&epoch, &position)
 	return row{epoch: uint64(epoch), position: uint64(position.Int64), found: position.Valid}, err
 }
 
-func key(group subscriber.Group, id aggregate.ID) []any {
+func key(group subscriber.GroupKey, id aggregate.ID) []any {
 	return []any{group.Name, int64(group.Resets), id.Type, id.Value}
 }

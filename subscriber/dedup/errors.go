@@ -17,10 +17,10 @@ var (
 	// publishes such messages after the position has moved. If that failed, they would be lost.
 	// Publish them in the handler, before it returns.
 	ErrProduced = errors.New("handler returned messages")
-	// ErrPart reports that an upcaster made several messages of one event
+	// ErrSplit reports that an upcaster made several messages of one event
 	// (subscriber.Config.Definitions). All have the number of the event, so [Positions] cannot
 	// distinguish them. Use [Keys].
-	ErrPart = errors.New("message is one of several of an event: use dedup.Keys, which distinguishes them")
+	ErrSplit = errors.New("message is one of several of an event: use dedup.Keys, which distinguishes them")
 	// ErrDeferred reports that the event of the message was deferred (subscriber.Defer). It comes
 	// after later events of its aggregate, so [Positions] would take it for a duplicate. Use
 	// [Keys].

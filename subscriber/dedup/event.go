@@ -51,7 +51,7 @@ func eventOf(msg *message.Message) (aggregate.ID, uint64, error) {
 func inOrder(msg *message.Message) error {
 	switch {
 	case msg.Metadata[envelope.PartKey] != "":
-		return ErrPart
+		return ErrSplit
 	case msg.Metadata[envelope.DeferredKey] != "":
 		return ErrDeferred
 	}

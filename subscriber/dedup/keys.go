@@ -31,9 +31,9 @@ type KeysConfig struct {
 	// Now is the clock for Window. The clocks of different processes should differ by less than a
 	// fraction of Window. Default: time.Now.
 	Now func() time.Time
-	// NewMark returns unique texts, which identify calls of [Keys.IsDuplicate]. Default: random
+	// newMark returns unique texts, which identify calls of [Keys.IsDuplicate]. Default: random
 	// UUIDs.
-	NewMark func() string
+	newMark func() string
 }
 
 // Keys stores the keys of messages in a DynamoDB table, each for a limited time. It implements
@@ -72,8 +72,8 @@ func NewKeys(client Client, config KeysConfig) (*Keys, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	if config.NewMark == nil {
-		config.NewMark = uuid.NewString
+	if config.newMark == nil {
+		config.newMark = uuid.NewString
 	}
 	unresolved, err := lru.New[string, string](maxUnresolved)
 	if err != nil {
@@ -97,7 +97,7 @@ func (k *Keys) IsDuplicate(ctx context.Context, key string) (bool, error) {
 	expires := now.Add(k.config.Window)
 	mark, again := k.unresolved.Peek(stored)
 	if !again || !k.unresolved.Remove(stored) { // only one call may replace the failed call
-		mark = k.config.NewMark()
+		mark = k.config.newMark()
 	}
 	item := itemKey(stored)
 	item[attrMark] = &types.AttributeValueMemberS{Value: mark}

@@ -82,7 +82,7 @@ func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
 // h must not return messages. Messages of one aggregate are handled one after the other; a message
 // that waits fails when its context ends.
 //
-// Errors: [ErrNoEvent], [ErrPart], [ErrDeferred], [*GapError] and [ErrProduced]; the errors of h;
+// Errors: [ErrNoEvent], [ErrSplit], [ErrDeferred], [*GapError] and [ErrProduced]; the errors of h;
 // [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], and the errors of the
 // context and the SDK. After an error the message must be delivered again. The position has not
 // moved, unless the reply to its move was lost; then the message is acked as a duplicate.

@@ -51,7 +51,7 @@ func TestOverATransportThatRepeatsAndReordersEventsAreHandledInOrder(t *testing.
 		for _, kind := range []string{"queue", "log"} {
 			t.Run(fmt.Sprint(kind, " seed ", seed), func(t *testing.T) {
 				t.Parallel()
-				db := faulty(t, dynamotest.Seed(seed))
+				db := faulty(t, dynamotest.WithSeed(seed))
 				processes := []*dedup.Positions{
 					newPositions(t, db.Client(), dedup.PositionsConfig{}), newPositions(t, db.Client(), dedup.PositionsConfig{}),
 				}

@@ -73,7 +73,7 @@ func (r *rival) handle(t *testing.T, epoch, from, to uint64) {
 
 // position returns the position of the group in x.
 func (r *rival) position(t *testing.T) uint64 {
-	position, err := r.Applied(context.Background(), group, account("x"))
+	position, err := r.Position(context.Background(), group, account("x"))
 	assert.NoError(t, err)
 	return position
 }

@@ -26,7 +26,7 @@ func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) erro
 }
 
 // Skip skips a single event: the group continues with the event after it. The number must be that
-// of the next event of the aggregate that the group has to handle ([Behind].Next), so a repeated
+// of the next event of the aggregate that the group has to handle ([BehindAggregate].Next), so a repeated
 // call does not skip another event. Skip also unparks the aggregate. It leaves a record of the
 // event, with the reason for which it was parked, see [Group.Skipped].
 //
@@ -90,7 +90,7 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 //
 // Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrExternalPositions],
 // journal.ErrNotFound, and those of Unpark except ErrNotParked. Unless an error says that nothing
-// was changed, the reset may have been done. Then check [Group.Behind] and [Groups.Applied] before
+// was changed, the reset may have been done. Then check [Group.Behind] and [Groups.Position] before
 // you repeat the call: a second reset delivers the events once more.
 func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.ID, position uint64) error {
 	what := fmt.Sprintf("reset to event %d", position)

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/retry"
 )
 
-// Applied returns the position of a group in an aggregate: the number of the last event that the
+// Position returns the position of a group in an aggregate: the number of the last event that the
 // group has applied, 0 for none. It reads strongly consistently. A skipped event ([Group.Skipped])
 // counts as applied.
 //
@@ -26,7 +26,7 @@ import (
 //
 // Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], and the errors of the journal and the
 // context.
-func (g *Groups) Applied(ctx context.Context, group string, id aggregate.ID) (uint64, error) {
+func (g *Groups) Position(ctx context.Context, group string, id aggregate.ID) (uint64, error) {
 	one := g.Of(group, id.Type)
 	number, err := one.applied(ctx, id)
 	if err != nil {
@@ -62,7 +62,7 @@ func (g *Group) applied(ctx context.Context, id aggregate.ID) (uint64, error) {
 //	// then query the read model
 //
 // It reads the position at once, then after 10 ms, and then at growing intervals of up to half a
-// second. Each read costs what [Groups.Applied] costs. If the aggregate is blocked or parked, if
+// second. Each read costs what [Groups.Position] costs. If the aggregate is blocked or parked, if
 // the group has no members, or if the group does not exist yet, it waits until ctx ends. So pass a
 // context with a deadline.
 //

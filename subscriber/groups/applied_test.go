@@ -25,7 +25,7 @@ func TestAReaderWaitsUntilAnEventIsApplied(t *testing.T) {
 	_, messages := subscribe(t, s.alone())
 	receive(t, messages).Ack()
 	require.NoError(t, s.WaitApplied(t.Context(), group, account("a"), 1))
-	number, err := s.Applied(t.Context(), group, account("a"))
+	number, err := s.Position(t.Context(), group, account("a"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, number)
 
@@ -99,7 +99,7 @@ func TestWhatWasBeforeAGroupBeganCountsAsApplied(t *testing.T) {
 	subscribe(t, config)
 	require.Eventually(t, func() bool { _, err := s.Get(t.Context()); return err == nil }, patience, time.Millisecond)
 	require.NoError(t, s.WaitApplied(t.Context(), group, account("a"), 3))
-	number, err := s.Applied(t.Context(), group, account("none"))
+	number, err := s.Position(t.Context(), group, account("none"))
 	require.NoError(t, err)
 	assert.Zero(t, number)
 }
@@ -117,7 +117,7 @@ func TestAReaderDoesNotBelieveAPositionFromBeforeAReset(t *testing.T) {
 		require.NoError(t, s.Reset(t.Context(), subscriber.Beginning(), nil))
 		// A member that has not seen the reset stores a position.
 		require.NoError(t, checkpoint.New(s.Journal).PutPosition(t.Context(), checkpoint.Group{Name: group}, account("a"), 1, 1))
-		number, err := s.Applied(t.Context(), group, account("a"))
+		number, err := s.Position(t.Context(), group, account("a"))
 		require.NoError(t, err)
 		assert.Zero(t, number)
 	})

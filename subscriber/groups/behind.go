@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Behind is an aggregate with events that its group has not handled.
-type Behind struct {
+// BehindAggregate is an aggregate with events that its group has not handled.
+type BehindAggregate struct {
 	Aggregate aggregate.ID
 	// Next is the number of the next event to handle. It is 0 if it is unknown: the aggregate is
 	// not parked, and the group has external positions that cannot be read (see [WithPositions]).
@@ -68,9 +68,9 @@ type Parked struct {
 // The sequence ends after an error. Errors: [ErrNoGroup], [ErrCorrupt],
 // [*aggregate.InvalidIDError] if after is not an aggregate of the topic, and the errors of the
 // journal and the context.
-func (g *Group) Behind(ctx context.Context, after aggregate.ID) iter.Seq2[Behind, error] {
+func (g *Group) Behind(ctx context.Context, after aggregate.ID) iter.Seq2[BehindAggregate, error] {
 	list := list{group: g, after: after, what: "list aggregates that hold up"}
-	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
+	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]BehindAggregate, error) {
 		all, err := g.behind(ctx, r, shard, listed)
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func (g *Group) Behind(ctx context.Context, after aggregate.ID) iter.Seq2[Behind
 // unfinished returns the aggregates with events that the group has not handled. An entry stays on
 // the list until the owner of the shard has removed it, and its Head does not change meanwhile. So
 // the version decides if Next is beyond Head. An aggregate whose head is corrupt is returned.
-func (t tables) unfinished(ctx context.Context, all []Behind) ([]Behind, error) {
+func (t tables) unfinished(ctx context.Context, all []BehindAggregate) ([]BehindAggregate, error) {
 	done := map[aggregate.ID]bool{}
 	var mu sync.Mutex
 	err := inParallel(readers, len(all), func(i int) error {
@@ -101,7 +101,7 @@ func (t tables) unfinished(ctx context.Context, all []Behind) ([]Behind, error) 
 		}
 		return err
 	})
-	return slices.DeleteFunc(all, func(b Behind) bool { return done[b.Aggregate] }), err
+	return slices.DeleteFunc(all, func(b BehindAggregate) bool { return done[b.Aggregate] }), err
 }
 
 // Parked yields the parked aggregates of a group, in the order of [Group.Behind]. The parameter
@@ -111,9 +111,9 @@ func (t tables) unfinished(ctx context.Context, all []Behind) ([]Behind, error) 
 // It costs what Behind costs, but blocked aggregates cost only the read of the list.
 //
 // Errors: those of Behind.
-func (g *Group) Parked(ctx context.Context, after aggregate.ID) iter.Seq2[Behind, error] {
+func (g *Group) Parked(ctx context.Context, after aggregate.ID) iter.Seq2[BehindAggregate, error] {
 	list := list{group: g, after: after, what: "list parked aggregates of"}
-	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
+	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]BehindAggregate, error) {
 		parked := slices.DeleteFunc(slices.Clone(listed), func(b checkpoint.Behind) bool { return b.Parked == nil })
 		return g.behind(ctx, r, shard, parked)
 	})
@@ -127,13 +127,13 @@ type list struct {
 }
 
 // describer returns the values to yield for some entries of one shard.
-type describer func(context.Context, checkpoint.Membership, checkpoint.Shard, []checkpoint.Behind) ([]Behind, error)
+type describer func(context.Context, checkpoint.Membership, checkpoint.Shard, []checkpoint.Behind) ([]BehindAggregate, error)
 
 // describedAtOnce is the maximum number of entries that are described at once.
 const describedAtOnce = 100
 
-func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, error] {
-	return func(yield func(Behind, error) bool) {
+func (l list) all(ctx context.Context, describe describer) iter.Seq2[BehindAggregate, error] {
+	return func(yield func(BehindAggregate, error) bool) {
 		err := l.pages(ctx, func(r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) (bool, error) {
 			described, err := describe(ctx, r, shard, listed)
 			for _, one := range described {
@@ -144,7 +144,7 @@ func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, err
 			return err == nil, err
 		})
 		if err != nil {
-			yield(Behind{}, l.group.failed(l.what, err))
+			yield(BehindAggregate{}, l.group.failed(l.what, err))
 		}
 	}
 }
@@ -192,13 +192,13 @@ func (g *Group) firstShard(after aggregate.ID) (int, error) {
 }
 
 // behind returns the aggregates of some entries of a shard, with the next event of each.
-func (t tables) behind(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
+func (t tables) behind(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]BehindAggregate, error) {
 	positions, err := t.positions(ctx, shard, r, idsOf(entries), true)
 	unknown := errors.Is(err, ErrExternalPositions)
 	if err != nil && !unknown {
 		return nil, err
 	}
-	all := make([]Behind, len(entries))
+	all := make([]BehindAggregate, len(entries))
 	for i, listed := range entries {
 		position, found := positions[listed.Aggregate]
 		if !found && !unknown {
@@ -214,8 +214,8 @@ func (t tables) behind(ctx context.Context, r checkpoint.Membership, shard check
 	return all, nil
 }
 
-func behindOf(position uint64, listed checkpoint.Behind) Behind {
-	b := Behind{Aggregate: listed.Aggregate, Next: nextOf(position, listed), Head: listed.Head}
+func behindOf(position uint64, listed checkpoint.Behind) BehindAggregate {
+	b := BehindAggregate{Aggregate: listed.Aggregate, Next: nextOf(position, listed), Head: listed.Head}
 	switch parked, failure := listed.Parked, listed.Failure; {
 	case parked != nil:
 		b.Parked = &Parked{Failure: Failure(*parked)}

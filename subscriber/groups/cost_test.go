@@ -42,7 +42,7 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 
 		var token aggregate.Token
 		for n := range aggregates {
-			token = append(token, aggregate.Version{ID: account(fmt.Sprint("a", n)), Version: 1})
+			token = append(token, aggregate.VersionedID{ID: account(fmt.Sprint("a", n)), Version: 1})
 		}
 		read, _ = cost(func() error { return s.WaitToken(t.Context(), group, token) })
 		assert.InDelta(t, 2*aggregates, read, 0.1, "WaitToken: two for each aggregate")

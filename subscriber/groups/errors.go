@@ -16,7 +16,7 @@ import (
 // An edit of an aggregate returns subscriber.ErrFenced if the operator has lost the shard five
 // times. It loses the shard to another operator, or when its heartbeats fail for the 10 seconds of
 // its lease; then the text contains the error of the last heartbeat. Parts of the edit may be done.
-// Repeat it; but repeat [Groups.ResetAggregate] only if [Groups.Applied] shows that the position
+// Repeat it; but repeat [Groups.ResetAggregate] only if [Groups.Position] shows that the position
 // was not set, since a repetition delivers events once more.
 var (
 	// ErrNoGroup reports that there is no group with this name on the topic. A group is created

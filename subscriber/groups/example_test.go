@@ -108,7 +108,9 @@ func ExampleGroup_Lag() {
 	deposit(j, "bob", 2)
 
 	lag, err := g.Lag(ctx, groups.LagOptions{
-		Behind: func(b groups.Behind) { fmt.Printf("%s: the next event is %d of %d\n", b.Aggregate, b.Next, b.Head) },
+		Behind: func(b groups.BehindAggregate) {
+			fmt.Printf("%s: the next event is %d of %d\n", b.Aggregate, b.Next, b.Head)
+		},
 	})
 	must(err)
 	fmt.Printf("%d events behind\n", lag.Events)

@@ -84,13 +84,13 @@ func (u *unfenced) isEffect(in any) bool {
 // never lets the transaction arrive. It must have no effect.
 func (u *unfenced) never(t *testing.T) {
 	t.Helper()
-	before, err := u.Applied(t.Context(), group, account("x"))
+	before, err := u.Position(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	require.Equal(t, 1, u.late.Arrive())
 	out, err := u.Client().GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("checkpoint"), Key: effect()})
 	require.NoError(t, err)
 	assert.Empty(t, out.Item, "it has committed")
-	after, err := u.Applied(t.Context(), group, account("x"))
+	after, err := u.Position(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	assert.Equal(t, before, after)
 }

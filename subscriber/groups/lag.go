@@ -97,7 +97,7 @@ type LagOptions struct {
 	Corrupt func(*journal.CorruptItemError)
 	// Behind, if set, is called for each aggregate with unhandled events, also for aggregates that
 	// [Group.Behind] does not list.
-	Behind func(Behind)
+	Behind func(BehindAggregate)
 	// Progress, if set, is called after each page of heads, with the number of aggregates that have
 	// been compared, and the number of shards in which all have been compared.
 	Progress func(aggregates, shards int)
@@ -111,7 +111,7 @@ func (o *LagOptions) setDefaults() {
 		o.Corrupt = func(*journal.CorruptItemError) {}
 	}
 	if o.Behind == nil {
-		o.Behind = func(Behind) {}
+		o.Behind = func(BehindAggregate) {}
 	}
 	if o.Progress == nil {
 		o.Progress = func(int, int) {}
@@ -201,7 +201,7 @@ func (c *comparison) page(ctx context.Context, aggregates []checkpoint.Aggregate
 	err := inParallel(readers, len(aggregates), func(i int) (err error) {
 		s := &aggregates[i]
 		if c.membership.ExternalPositions {
-			s.Position, s.Found, err = c.group.external.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
+			s.Position, s.Found, err = c.group.external.Position(ctx, subscriber.GroupKey(c.shard.Group), s.Head.Aggregate)
 		}
 		if err == nil && !s.Found {
 			s.Position, err = c.group.store.Baseline(ctx, s.Head, c.membership.Start)

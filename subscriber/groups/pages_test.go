@@ -127,18 +127,18 @@ func TestListsContinueBehindTheLastOfAPage(t *testing.T) {
 		s.write(t, fmt.Sprintf("a%05d", i), 0, 1)
 	}
 	s.skipMany(t, aggregates/3, 3)
-	lists := map[string]func(after aggregate.ID) iter.Seq2[groups.Behind, error]{
-		"Behind": func(after aggregate.ID) iter.Seq2[groups.Behind, error] {
+	lists := map[string]func(after aggregate.ID) iter.Seq2[groups.BehindAggregate, error]{
+		"Behind": func(after aggregate.ID) iter.Seq2[groups.BehindAggregate, error] {
 			return s.Behind(t.Context(), after)
 		},
-		"Parked": func(after aggregate.ID) iter.Seq2[groups.Behind, error] {
+		"Parked": func(after aggregate.ID) iter.Seq2[groups.BehindAggregate, error] {
 			return s.Parked(t.Context(), after)
 		},
 	}
 	for name, list := range lists {
 		want := first(t, math.MaxInt, list(aggregate.ID{}))
 		for _, size := range []int{1, 7, 60} {
-			var got []groups.Behind
+			var got []groups.BehindAggregate
 			for page := first(t, size, list(aggregate.ID{})); len(page) > 0; page = first(t, size, list(page[len(page)-1].Aggregate)) {
 				got = append(got, page...)
 			}

@@ -19,14 +19,14 @@ import (
 // costs one more for its position.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context.
-func (g *Group) SelectParked(ctx context.Context, s Selection) iter.Seq2[Behind, error] {
+func (g *Group) SelectParked(ctx context.Context, s Selection) iter.Seq2[BehindAggregate, error] {
 	b := &bulk{group: g, selection: s, types: true}
 	list := list{group: g, what: "list parked aggregates of"}
 	return list.all(ctx, b.describe)
 }
 
 // describe returns the selected parked aggregates among some entries.
-func (b *bulk) describe(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
+func (b *bulk) describe(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]BehindAggregate, error) {
 	selected, err := b.selected(ctx, b.candidates(entries))
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ type Positions interface {
 	// whether there is a position yet. It must not change anything, and must be safe for concurrent
 	// use. It must return everything that was committed before the call, so it must not read a
 	// replica that may be behind.
-	Position(ctx context.Context, group subscriber.Group, id aggregate.ID) (position uint64, found bool, err error)
+	Position(ctx context.Context, group subscriber.GroupKey, id aggregate.ID) (position uint64, found bool, err error)
 }
 
 // Option is an option of [New] and [Of].
@@ -42,7 +42,7 @@ func (t tables) positions(
 	positions := map[aggregate.ID]uint64{}
 	var mu sync.Mutex
 	err := inParallel(readers, len(ids), func(i int) error {
-		position, found, err := t.external.Position(ctx, subscriber.Group(k.Group), ids[i])
+		position, found, err := t.external.Position(ctx, subscriber.GroupKey(k.Group), ids[i])
 		if err != nil {
 			return fmt.Errorf("read position on %s: %w", ids[i], err)
 		}

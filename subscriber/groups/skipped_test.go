@@ -65,7 +65,7 @@ func TestAnEventThatAnOperatorSkipsLeavesARecordWithTheReasonItWasParkedFor(t *t
 		assert.WithinDuration(t, time.Now(), records[0].At, patience)
 		s.caughtUp(t)
 		assert.Equal(t, []string{"x/1", "x/3"}, got.of("x"))
-		applied, err := s.Applied(t.Context(), group, account("x"))
+		applied, err := s.Position(t.Context(), group, account("x"))
 		require.NoError(t, err)
 		assert.EqualValues(t, 3, applied)
 	})
@@ -100,7 +100,7 @@ func TestAnOperatorsSkipMovesThePositionWithItsRecordOrNotAtAll(t *testing.T) {
 	proxy.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
 	require.ErrorIs(t, s.Skip(t.Context(), group, account("x"), 1), io.ErrUnexpectedEOF)
-	applied, err := s.Applied(t.Context(), group, account("x"))
+	applied, err := s.Position(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	assert.Zero(t, applied)
 	assert.Empty(t, s.skipped(t))
@@ -204,7 +204,7 @@ func TestARecordOfASkippedEventIsForgotten(t *testing.T) {
 	require.NoError(t, s.ForgetSkipped(t.Context(), group, account("x"), 1))
 
 	assert.Equal(t, []string{"x/2"}, s.skippedNames(t))
-	applied, err := s.Applied(t.Context(), group, account("x"))
+	applied, err := s.Position(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, applied, "no event is delivered again")
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), group, account("x"), 1), groups.ErrNotSkipped)

@@ -13,7 +13,7 @@ import (
 type Status struct {
 	Name, Topic string
 	// Resets is the number of resets. It also rises when a group that was removed begins again. See
-	// subscriber.Group.
+	// subscriber.GroupKey.
 	Resets uint64
 	// Start is the time at which the group begins: it does not handle events that occurred before.
 	// The zero time is the beginning.

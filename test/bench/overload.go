@@ -60,7 +60,7 @@ func (b *bench) readAmid(ctx context.Context, topic string, n int) (time.Duratio
 			switch {
 			case !open:
 				return errors.New("the subscription ended early")
-			case strings.HasPrefix(msg.Metadata.Get(subscriber.MetadataAggregateID), fails):
+			case strings.HasPrefix(msg.Metadata.Get(subscriber.AggregateIDKey), fails):
 				msg.Nack()
 			case !msg.Ack():
 				return errRefused

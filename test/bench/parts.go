@@ -18,8 +18,8 @@ func (b *bench) across2(ctx context.Context) error {
 	}
 	list := events(1, eventBytes)
 	execute := func() error {
-		var parts repository.Parts
-		from, to := repo.Part(&parts, "from"), repo.Part(&parts, "to")
+		var parts repository.Transaction
+		from, to := repo.AddTo(&parts, "from"), repo.AddTo(&parts, "to")
 		return parts.Execute(ctx, func() error {
 			from.Append(list...)
 			to.Append(list...)

@@ -85,7 +85,7 @@ func (b *bench) rebuild(ctx context.Context) error {
 			func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 				return []projection.Write{projection.Update(addTo(model, run.Aggregate, sum))}, nil
 			},
-			projection.Into(func(sum *int, e deposited, _ *journal.Record) error { *sum++; return nil }))
+			projection.Fold(func(sum *int, e deposited, _ *journal.Record) error { *sum++; return nil }))
 		if err != nil {
 			return consumer{}, err
 		}

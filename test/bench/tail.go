@@ -128,6 +128,6 @@ func (b *bench) tailSlow(ctx context.Context) error {
 			return r.acked, err
 		}
 	}
-	hangs := func(msg *message.Message) bool { return msg.Metadata.Get(subscriber.MetadataAggregateID) == "a0" }
+	hangs := func(msg *message.Message) bool { return msg.Metadata.Get(subscriber.AggregateIDKey) == "a0" }
 	return alternate(name, b.many, speed, read(nil), read(hangs))
 }

@@ -130,7 +130,7 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 	h := &handler{notes: notes, random: rand.New(rand.NewPCG(m.Seed, 0)), fault: m.Fault} //nolint:gosec // a seed decides
 	handle := h.plain
 	if m.Group == projecting {
-		network := dynamotest.OpenProxy(client, dynamotest.Seed(m.Seed))
+		network := dynamotest.OpenProxy(client, dynamotest.WithSeed(m.Seed))
 		defer network.Close()
 		network.Inject(dynamotest.Congestion(0, 2*m.Lease), dynamotest.On("TransactWriteItems"), dynamotest.Chance(lateTransactions))
 		if handle, err = h.projecting(network.Client()); err != nil {

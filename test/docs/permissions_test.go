@@ -54,7 +54,7 @@ func TestWritersNeedNoOtherPermissions(t *testing.T) {
 			{[]string{"Execute, Save", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				for range 2 {
 					for id, decide := range map[string]aggregate.Decision[tally]{"c": count, "d": nothing} {
-						if _, err := r.Execute(t.Context(), "before", decide, repository.CommandID(id)); err != nil {
+						if _, err := r.Execute(t.Context(), "before", decide, repository.WithCommandID(id)); err != nil {
 							return err
 						}
 					}
@@ -63,11 +63,11 @@ func TestWritersNeedNoOtherPermissions(t *testing.T) {
 			}},
 			{[]string{"Parts", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				for range 2 {
-					var parts repository.Parts
-					a := r.Part(&parts, "a")
-					r.Part(&parts, "before")
+					var parts repository.Transaction
+					a := r.AddTo(&parts, "a")
+					r.AddTo(&parts, "before")
 					decide := func() error { a.Append(counted{}); return nil }
-					if err := parts.Execute(t.Context(), decide, repository.CommandID("c")); err != nil {
+					if err := parts.Execute(t.Context(), decide, repository.WithCommandID("c")); err != nil {
 						return err
 					}
 				}

@@ -41,7 +41,7 @@ func TestATermEndsAfterFourWeeks(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, app.Groups().WaitToken(ctx, "term", account.Token())) // the timeout is set
 	db.Clock().Advance(28 * 24 * time.Hour)
-	_, err = terms.WaitOver(ctx, "42")
+	_, err = terms.WaitEnded(ctx, "42")
 	require.NoError(t, err)
 	require.NoError(t, stop())
 }
@@ -67,7 +67,7 @@ var Terms = process.Define(aggregate.Define[term]("term", termBegan{}, termEnded
 	process.OnTimeout("end", func(term, process.Input) (process.Step[term], error) {
 		return process.Record(termEnded{}), nil
 	}),
-).OverWhen(func(t term) bool { return t.Over })
+).EndsWhen(func(t term) bool { return t.Over })
 
 func TestAFrozenClockFiresNoTimeout(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func TestAGroupGetsTheEventsOfBothKindsOfWritersInOrder(t *testing.T) {
 		case msg := <-messages:
 			_, got, _ := subscriber.AggregateFromContext(msg.Context())
 			require.Equal(t, number, got)
-			require.Equal(t, name, msg.Metadata.Get(subscriber.MetadataName))
+			require.Equal(t, name, msg.Metadata.Get(subscriber.NameKey))
 			msg.Ack()
 		case <-t.Context().Done():
 			t.Fatal("no message")

@@ -56,7 +56,7 @@ type run struct {
 // Run runs the world to its end, in a bubble of testing/synctest. An error is an error of the
 // measurement. Mistakes of the library are in the report.
 func (w World) Run(ctx context.Context) (*Report, error) {
-	db := dynamotest.Open(dynamotest.PartitionLimits(w.WriteUnits, w.ReadUnits))
+	db := dynamotest.Open(dynamotest.WithPartitionLimits(w.WriteUnits, w.ReadUnits))
 	defer db.Close()
 	db.Inject(dynamotest.DelayIndex(leastIndexLag, mostIndexLag))
 	if err := journal.Create(ctx, db.Client(), journal.Config{Shards: w.Shards, Layout: w.Layout}); err != nil {

@@ -75,7 +75,7 @@ func (w *world) inspectArchives(ctx context.Context) error {
 
 // read reads an archive. Package archive verifies its digests.
 func (w *world) read(made exported) (map[stream]chapter, error) {
-	if end, err := archive.Resume(bytes.NewReader(made.text)); err != nil || !end.Complete || int(end.Offset) != len(made.text) {
+	if end, err := archive.ResumePosition(bytes.NewReader(made.text)); err != nil || !end.Complete || int(end.Offset) != len(made.text) {
 		return nil, fmt.Errorf("it is complete up to byte %d of %d: %w", end.Offset, len(made.text), err)
 	}
 	chapters, at := map[stream]chapter{}, stream{}

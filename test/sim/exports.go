@@ -74,7 +74,7 @@ func (x *exporter) export(ctx context.Context) {
 		// The last written data may not be on the disk.
 		file.Truncate(file.Len() - x.random.IntN(1+min(file.Len(), 1000)))
 		var err error
-		if from, err = archive.Resume(bytes.NewReader(file.Bytes())); err != nil {
+		if from, err = archive.ResumePosition(bytes.NewReader(file.Bytes())); err != nil {
 			w.oracle.find(Archived, "an export cannot go on: %v", err)
 			return
 		}

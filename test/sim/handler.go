@@ -26,7 +26,7 @@ func effects(client projection.Client, group string, runs bool) (*projection.Pro
 			func(_ context.Context, sum [2]uint64, run projection.Run) ([]projection.Write, error) {
 				return []projection.Write{effect(group, run.Aggregate, sum[0], sum[1])}, nil
 			},
-			projection.Into(func(sum *[2]uint64, _ happened, r *journal.Record) error {
+			projection.Fold(func(sum *[2]uint64, _ happened, r *journal.Record) error {
 				sum[0], sum[1] = sum[0]+1, sum[1]+r.Number
 				return nil
 			}))

@@ -109,9 +109,9 @@ type removal struct {
 
 func (r removal) do(ctx context.Context, j *journal.Journal) error {
 	if r.deletes {
-		return j.Delete(ctx, r.id, r.before-1, journal.Removal{After: r.after})
+		return j.Delete(ctx, r.id, r.before-1, journal.RemoveOptions{After: r.after})
 	}
-	return j.Truncate(ctx, r.id, r.before, journal.Removal{After: r.after})
+	return j.Truncate(ctx, r.id, r.before, journal.RemoveOptions{After: r.after})
 }
 
 // remove removes events. If it fails, finishRemovals repeats it at the end of the world. The oracle

@@ -147,5 +147,5 @@ func (l *life) defineSagas() pm.Definition[saga] {
 			}
 			return step, l.think()
 		}),
-	).OverWhen(func(s saga) bool { return s.Over })
+	).EndsWhen(func(s saga) bool { return s.Over })
 }

@@ -87,7 +87,7 @@ func (w World) Run(ctx context.Context) (Report, error) {
 
 func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	goroutines := runtime.NumGoroutine()
-	db := dynamotest.Open(dynamotest.Seed(random.Uint64()))
+	db := dynamotest.Open(dynamotest.WithSeed(random.Uint64()))
 	defer db.Close()
 	w.database, w.db, w.clean = db, db.Client(), db.Client()
 	if err := w.create(ctx); err != nil {

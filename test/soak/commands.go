@@ -235,7 +235,7 @@ func (w *writer) past() {
 	}
 	number := w.random.Uint64N(floor + 1)
 	told := w.mortal("LoadAt", id)
-	a, err := w.repo.LoadAt(w.alive, id, number)
+	a, err := w.repo.LoadAtVersion(w.alive, id, number)
 	told(err)
 	if w.truncated(id, 1, err) {
 		return

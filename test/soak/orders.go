@@ -73,7 +73,7 @@ func (w *writer) repeat() {
 
 func (w *writer) executeOrder(how string, o *order) {
 	before := w.truth.outcome(o.command)
-	a, d, err := w.decide(how, o, repository.CommandID(fmt.Sprint("order-", o.command)), outboxRow(o.command))
+	a, d, err := w.decide(how, o, repository.WithCommandID(fmt.Sprint("order-", o.command)), outboxRow(o.command))
 	var unknown *journal.OutcomeUnknownError
 	switch {
 	case err == nil && a.Repeated:
@@ -133,7 +133,7 @@ func outboxRow(command uint64) repository.Option {
 		Item:                map[string]types.AttributeValue{"command": &types.AttributeValueMemberN{Value: strconv.FormatUint(command, 10)}},
 		ConditionExpression: aws.String("attribute_not_exists(command)"),
 	}}
-	return repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) { return []types.TransactWriteItem{row}, nil })
+	return repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) { return []types.TransactWriteItem{row}, nil })
 }
 
 // inOutbox returns the commands that have a row in the outbox.

@@ -64,7 +64,7 @@ func (w *writer) truncate() {
 	}
 	w.removals.of(id, func(r *removed) { r.asked = max(r.asked, before) })
 	told := w.mortal("Truncate", id)
-	err := w.journal.Truncate(w.alive, nameOf(id), before, journal.Removal{})
+	err := w.journal.Truncate(w.alive, nameOf(id), before, journal.RemoveOptions{})
 	switch {
 	case err == nil:
 		w.truth.see("truncated")
@@ -94,7 +94,7 @@ func (w *writer) remove() {
 		return
 	}
 	w.removals.of(id, func(r *removed) { r.doomed = true })
-	err := w.journal.Delete(w.alive, head.Aggregate, head.Version, journal.Removal{})
+	err := w.journal.Delete(w.alive, head.Aggregate, head.Version, journal.RemoveOptions{})
 	switch {
 	case err == nil:
 		w.truth.see("deleted")
@@ -192,7 +192,7 @@ func (w *running) finish(ctx context.Context, j *journal.Journal) error {
 		var again bool
 		w.removals.of(id, func(r *removed) { again = !r.erased })
 		if again {
-			err = errors.Join(err, j.Delete(ctx, nameOf(id), h.version, journal.Removal{}))
+			err = errors.Join(err, j.Delete(ctx, nameOf(id), h.version, journal.RemoveOptions{}))
 		}
 	}
 	return err

@@ -14,12 +14,12 @@ type pair [2]uint64
 // together decides on two things at once, and depends on a third one.
 func (w *writer) together() {
 	ids := map[string]bool{}
-	var parts []*repository.Part[state]
-	var all repository.Parts
+	var parts []*repository.Participant[state]
+	var all repository.Transaction
 	for range 20 {
 		if id := w.thing(w.random); !ids[id] && len(parts) < 3 {
 			ids[id] = true
-			parts = append(parts, w.repo.Part(&all, id))
+			parts = append(parts, w.repo.AddTo(&all, id))
 		}
 	}
 	if len(parts) < 3 {
@@ -72,7 +72,7 @@ func (w *writer) together() {
 
 // partOf returns the error as it concerns one of the parts. The error of any part says whether the
 // commit was written.
-func partOf(err error, p *repository.Part[state]) error {
+func partOf(err error, p *repository.Participant[state]) error {
 	var unknown *journal.OutcomeUnknownError
 	if !errors.As(err, &unknown) {
 		return err

@@ -90,7 +90,7 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	}
 	faults := &draw.FaultMix{}
 	if w.Client == nil {
-		run.memory = dynamotest.Open(dynamotest.Seed(random.Uint64()))
+		run.memory = dynamotest.Open(dynamotest.WithSeed(random.Uint64()))
 		defer run.memory.Close()
 		run.Client = run.memory.Client()
 		clock := run.memory.Clock()

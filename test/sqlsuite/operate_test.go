@@ -131,7 +131,7 @@ func TestAQueryWaitsUntilItsOwnWriteHasTakenEffect(t *testing.T) {
 		lag, err := operator.Of("totals", topic).Lag(t.Context(), groups.LagOptions{})
 		require.NoError(t, err)
 		assert.Zero(t, lag.Events)
-		applied, err := operator.Applied(t.Context(), "totals", account("nobody"))
+		applied, err := operator.Position(t.Context(), "totals", account("nobody"))
 		require.NoError(t, err)
 		assert.Zero(t, applied)
 		require.ErrorIs(t, groups.New(w.j).WaitApplied(t.Context(), "totals", x, 1), groups.ErrExternalPositions)

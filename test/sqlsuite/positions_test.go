@@ -14,12 +14,12 @@ import (
 )
 
 var (
-	group = subscriber.Group{Name: "totals"}
+	group = subscriber.GroupKey{Name: "totals"}
 	x     = account("x")
 )
 
 // claim returns the position and whether there is one.
-func (w *world) claim(g subscriber.Group, id aggregate.ID, epoch uint64) (uint64, bool) {
+func (w *world) claim(g subscriber.GroupKey, id aggregate.ID, epoch uint64) (uint64, bool) {
 	w.t.Helper()
 	position, found, err := w.store.Claim(w.t.Context(), g, id, epoch)
 	require.NoError(w.t, err)
@@ -71,11 +71,11 @@ func TestPositionsAreKeptApart(t *testing.T) {
 		w.claim(group, x, 1)
 		require.NoError(t, w.store.Advance(t.Context(), group, x, 1, 0, 5))
 		for _, other := range []struct {
-			group subscriber.Group
+			group subscriber.GroupKey
 			id    aggregate.ID
 		}{
-			{subscriber.Group{Name: "Totals"}, x},
-			{subscriber.Group{Name: "totals", Resets: 1}, x},
+			{subscriber.GroupKey{Name: "Totals"}, x},
+			{subscriber.GroupKey{Name: "totals", Resets: 1}, x},
 			{group, account("X")},
 			{group, account("x ")},
 			{group, aggregate.ID{Type: "Account", Value: "x"}},

@@ -83,5 +83,5 @@ var (
 		process.OnTimeout(signature, func(_ Reminder, in process.Input) (process.Step[Reminder], error) {
 			return process.Record(Reminded{}).Send(Remind{in.Process}), nil
 		}),
-	).OverWhen(func(r Reminder) bool { return r.Reminded })
+	).EndsWhen(func(r Reminder) bool { return r.Reminded })
 )

@@ -116,7 +116,7 @@ func TestACommandThatIsDeliveredAgainIsExecutedOnce(t *testing.T) {
 			msg := cqrs.OriginalMessageFromCtx(ctx)
 			_, err := repo.Execute(ctx, c.Account, func(account) (aggregate.Events[account], error) {
 				return aggregate.Events[account]{deposited(*c)}, nil
-			}, repository.CommandID(msg.UUID))
+			}, repository.WithCommandID(msg.UUID))
 			if err != nil {
 				return err
 			}

@@ -47,7 +47,7 @@ func TestRouterRetriesCorrelatesAndHandsWhatKeepsFailingToThePoisonQueue(t *test
 				return nil, errors.New("not yet")
 			}
 			invoice := message.NewMessage(watermill.NewUUID(), msg.Payload)
-			invoice.Metadata.Set(publisher.AggregateIDKey, msg.Metadata.Get(subscriber.MetadataAggregateID))
+			invoice.Metadata.Set(publisher.AggregateIDKey, msg.Metadata.Get(subscriber.AggregateIDKey))
 			return []*message.Message{invoice}, nil
 		}).AddMiddleware(
 			middleware.CorrelationID,
@@ -72,7 +72,7 @@ func TestRouterRetriesCorrelatesAndHandsWhatKeepsFailingToThePoisonQueue(t *test
 	}
 	dead := out.messages[0]
 	assert.Equal(t, "bad/3", string(dead.Payload))
-	assert.Equal(t, "order.placed.v1", dead.Metadata.Get(subscriber.MetadataName))
+	assert.Equal(t, "order.placed.v1", dead.Metadata.Get(subscriber.NameKey))
 	assert.Equal(t, "request of bad/3", middleware.MessageCorrelationID(dead))
 	assert.Equal(t, "no such customer", dead.Metadata.Get(middleware.ReasonForPoisonedKey))
 	assert.Equal(t, "order", dead.Metadata.Get(middleware.PoisonedTopicKey))
@@ -170,7 +170,7 @@ func (i *inbox) payloads(id string) (payloads []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, msg := range i.messages {
-		if msg.Metadata.Get(subscriber.MetadataAggregateID) == id {
+		if msg.Metadata.Get(subscriber.AggregateIDKey) == id {
 			payloads = append(payloads, string(msg.Payload))
 		}
 	}

@@ -69,7 +69,7 @@ func Define(patience time.Duration) process.Definition[Checkout] {
 		process.On(theBooking[payment.WasCaptured], book),
 		process.On(theBooking[payment.WasDeclined], release[payment.WasDeclined]),
 		process.On(theBooking[payment.WasCancelled], release[payment.WasCancelled]),
-	).OverWhen(func(c Checkout) bool { return c.Outcome != "" })
+	).EndsWhen(func(c Checkout) bool { return c.Outcome != "" })
 }
 
 // theBooking returns the id of the payment, which is the id of the booking.

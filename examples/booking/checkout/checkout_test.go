@@ -26,7 +26,7 @@ func TestSeatsAreBookedWhenThePaymentIsCaptured(t *testing.T) {
 		ThenCommands(checkout.RequestPayment{Booking: "b1", Amount: 5}).
 		When(payment.WasCaptured{}, ofPayment).
 		ThenCommands(checkout.BookSeats{Show: "hamlet", Booking: "b1"}).
-		ThenOver()
+		ThenEnded()
 }
 
 func TestSeatsAreReleasedWhenThePaymentIsCancelledAfterTheTimeout(t *testing.T) {
@@ -37,7 +37,7 @@ func TestSeatsAreReleasedWhenThePaymentIsCancelledAfterTheTimeout(t *testing.T) 
 		ThenCommands(checkout.CancelPayment{Booking: "b1"}).
 		When(payment.WasCancelled{}, ofPayment).
 		ThenCommands(checkout.ReleaseSeats{Show: "hamlet", Booking: "b1"}).
-		ThenOver()
+		ThenEnded()
 }
 
 func TestSeatsAreBookedWhenThePaymentWasFasterThanItsCancellation(t *testing.T) {
@@ -47,5 +47,5 @@ func TestSeatsAreBookedWhenThePaymentWasFasterThanItsCancellation(t *testing.T) 
 		WhenTimeout("payment", "b1").
 		When(payment.WasCaptured{}, ofPayment).
 		ThenCommands(checkout.BookSeats{Show: "hamlet", Booking: "b1"}).
-		ThenOver()
+		ThenEnded()
 }

@@ -30,7 +30,7 @@ type Post interface {
 // Payments returns the handlers that charge and refund payments.
 func Payments(bank Bank, payments *repository.Repository[payment.Payment]) []cqrs.GroupEventHandler {
 	record := func(ctx context.Context, id string, decide payment.Decision) error {
-		_, err := payments.Execute(ctx, id, decide, repository.CommandID(cqrs.OriginalMessageFromCtx(ctx).UUID))
+		_, err := payments.Execute(ctx, id, decide, repository.WithCommandID(cqrs.OriginalMessageFromCtx(ctx).UUID))
 		if errors.As(err, new(*repository.RefusedError)) {
 			// The reply was recorded before, or the payment has ended.
 			err = nil

@@ -46,7 +46,7 @@ type History interface {
 
 // Feed reports changes of the orders of a consumer. A *live.Feed implements it.
 type Feed interface {
-	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
+	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Update, error)) error
 }
 
 // Config configures the API. All fields except the last three are required.

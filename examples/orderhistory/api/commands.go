@@ -111,7 +111,7 @@ func execute[S any](
 	var once repository.Option
 	if key := r.Header.Get(idempotencyKey); key != "" {
 		// A key can be long, so use a hash. Ids of the policies' commands have no slash.
-		once = repository.CommandID(fmt.Sprintf("client/%x", sha256.Sum256([]byte(path.Base(r.URL.Path)+"\x00"+key))))
+		once = repository.WithCommandID(fmt.Sprintf("client/%x", sha256.Sum256([]byte(path.Base(r.URL.Path)+"\x00"+key))))
 	}
 	return to.Execute(r.Context(), id, decide, once)
 }

@@ -74,8 +74,8 @@ type change struct {
 
 func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	consumerID := r.PathValue("consumerId")
-	return s.Feed.Serve(w, r, consumerID, func(context.Context) (live.Event, error) {
-		return live.Event{Name: "orders", Data: change{consumerID}}, nil
+	return s.Feed.Serve(w, r, consumerID, func(context.Context) (live.Update, error) {
+		return live.Update{Name: "orders", Data: change{consumerID}}, nil
 	})
 }
 

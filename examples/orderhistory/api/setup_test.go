@@ -192,6 +192,6 @@ func (s stub[S]) FindOrderHistory(context.Context, string, history.Filter) (hist
 	return history.Page{Orders: []history.Order{}}, s.err
 }
 
-func (s stub[S]) Serve(http.ResponseWriter, *http.Request, string, func(context.Context) (live.Event, error)) error {
+func (s stub[S]) Serve(http.ResponseWriter, *http.Request, string, func(context.Context) (live.Update, error)) error {
 	return s.err
 }

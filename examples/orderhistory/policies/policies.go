@@ -91,7 +91,7 @@ func decode[S any](msg *message.Message, definition aggregate.Definition[S]) (*j
 // command executes the command that follows from an event, on the aggregate with the same id.
 func command[S any](msg *message.Message, to Service[S], from *journal.Record, decide aggregate.Decision[S]) error {
 	ctx := aggregate.ContextWithMetadata(msg.Context(), aggregate.Metadata{aggregate.CausationIDKey: from.EventID})
-	_, err := to.Execute(ctx, from.Aggregate.Value, decide, repository.CommandID(from.EventID))
+	_, err := to.Execute(ctx, from.Aggregate.Value, decide, repository.WithCommandID(from.EventID))
 	if err == nil || answered(err) {
 		return nil
 	}

@@ -170,7 +170,7 @@ func execute[S any](ctx context.Context, to policies.Service[S], id, step string
 	pause := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(2*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(patience))
 	return backoff.Retry(func() error {
-		_, err := to.Execute(ctx, id, decide, repository.CommandID("sample/"+id+"/"+step))
+		_, err := to.Execute(ctx, id, decide, repository.WithCommandID("sample/"+id+"/"+step))
 		var ofOrder order.Refused
 		var ofTicket ticket.Refused
 		var ofDelivery delivery.Refused

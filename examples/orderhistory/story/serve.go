@@ -57,6 +57,6 @@ func placing() func() time.Time {
 // noFeed is a feed without events, for an API without watchers.
 type noFeed struct{}
 
-func (noFeed) Serve(http.ResponseWriter, *http.Request, string, func(context.Context) (live.Event, error)) error {
+func (noFeed) Serve(http.ResponseWriter, *http.Request, string, func(context.Context) (live.Update, error)) error {
 	return errors.New("there are no events")
 }

@@ -109,7 +109,7 @@ var Definition = process.Define(
 	process.OnTimeout(Answers, func(s Saga, in process.Input) (step, error) {
 		return s.reject(in.Process, "no answer in time"), nil
 	}),
-).OverWhen(func(s Saga) bool { return s.Outcome != "" })
+).EndsWhen(func(s Saga) bool { return s.Outcome != "" })
 
 // source returns the id of the source aggregate, which is the id of the order.
 func source[E any](_ E, in process.Input) string { return in.Source.Value }

@@ -31,9 +31,9 @@ func TestAnOrderIsApprovedWhenAllAgree(t *testing.T) {
 		Then(saga.Ended{Outcome: "approved"}).
 		ThenCommands(saga.ApproveOrder{Order: "o1"}).
 		ThenCancelled(saga.Answers).
-		ThenOver().
+		ThenEnded().
 		When(services.PaymentRefused{}, of).
-		ThenPassedOver()
+		ThenIgnored()
 }
 
 func TestWhatWasDoneIsUndoneWhenThePaymentIsRefused(t *testing.T) {
@@ -42,7 +42,7 @@ func TestWhatWasDoneIsUndoneWhenThePaymentIsRefused(t *testing.T) {
 		When(services.PaymentRefused{}, of).
 		ThenCommands(append(undone, saga.RejectOrder{Order: "o1", Reason: "payment refused"})...).
 		ThenCancelled(saga.Answers).
-		ThenOver()
+		ThenEnded()
 }
 
 func TestWhatMayBeOnItsWayIsUndoneWhenNobodyAnswers(t *testing.T) {
@@ -51,12 +51,12 @@ func TestWhatMayBeOnItsWayIsUndoneWhenNobodyAnswers(t *testing.T) {
 		When(services.OrderPlaced{Customer: "anna", Total: 5}, of).
 		WhenTimeout(saga.Answers, "o1").
 		ThenCommands(append(undone, saga.RejectOrder{Order: "o1", Reason: "no answer in time"})...).
-		ThenOver()
+		ThenEnded()
 }
 
 func TestAnAnswerForAnOrderThatIsNotKnownIsPassedOver(t *testing.T) {
 	t.Parallel()
 	processtest.Given(t, saga.Definition).
 		When(services.CreditReserved{Order: "o1"}).
-		ThenPassedOver()
+		ThenIgnored()
 }

@@ -16,7 +16,7 @@ func (s *Service) withConsole(at net.Addr, api http.Handler) (handler http.Handl
 	if tcp, ok := at.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() || s.config.Host != "" {
 		return api, func() {}, nil
 	}
-	c, err := console.Handler(console.Config{App: s, Redact: withoutCards, Logger: watermill.NewSlogLogger(s.config.Logger)})
+	c, err := console.New(console.Config{App: s, Redact: withoutCards, Logger: watermill.NewSlogLogger(s.config.Logger)})
 	if err != nil {
 		return nil, nil, err
 	}

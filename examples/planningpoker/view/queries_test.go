@@ -77,7 +77,7 @@ func TestAQueryGoesOnToTheLastPage(t *testing.T) {
 
 func TestARoomThatHasExpiredIsGoneBeforeItIsDeletedAndStaysInTheJournal(t *testing.T) {
 	t.Parallel()
-	f, db := setupWithFaults(t, dynamotest.ExpiryDelay(48*time.Hour))
+	f, db := setupWithFaults(t, dynamotest.WithExpiryDelay(48*time.Hour))
 	f.execute(f.join("ada"))
 	f.project("view", f.view)
 
@@ -109,7 +109,7 @@ func TestAQueryNeverShowsHalfAnEvent(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			f, db := setupWithFaults(t, dynamotest.Seed(seed))
+			f, db := setupWithFaults(t, dynamotest.WithSeed(seed))
 			f.execute(f.join("ada"), f.join("bob"))
 			f.project("view", f.view)
 			f.execute(room.Pick("ada", "1", 0, f.now()))

@@ -294,7 +294,7 @@ func TestAFormOfAnotherSiteIsRefused(t *testing.T) {
 
 func TestHeadSaysWhatGetWould(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
+	db := dynamotest.New(t, dynamotest.WithExpiryDelay(time.Hour))
 	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada := visit(t, s.URL())
 	path := "/rooms/" + roomID
@@ -311,7 +311,7 @@ func TestHeadSaysWhatGetWould(t *testing.T) {
 
 func TestARoomThatHasExpiredSaysSoEvenWhenOnlyTheJournalKnowsIt(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
+	db := dynamotest.New(t, dynamotest.WithExpiryDelay(time.Hour))
 	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada, bob := visit(t, s.URL()), visit(t, s.URL())
 	ada.open(strings.Replace(opening, "{", `{"lifetimeMinutes": 90,`, 1))

@@ -359,7 +359,7 @@ func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
 
 func TestThePageAnnouncesTheEndOfARoom(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
+	db := dynamotest.New(t, dynamotest.WithExpiryDelay(time.Hour))
 	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")

@@ -49,7 +49,7 @@ func TestEveryServerShowsWhoHasAPageOpen(t *testing.T) {
 // notedFeed is a feed that shows a room once, and records its notifications.
 type notedFeed struct{ noted *[]string }
 
-func (notedFeed) Serve(_ http.ResponseWriter, r *http.Request, _ string, show func(context.Context) (live.Event, error)) error {
+func (notedFeed) Serve(_ http.ResponseWriter, r *http.Request, _ string, show func(context.Context) (live.Update, error)) error {
 	_, err := show(r.Context())
 	return err
 }

@@ -61,10 +61,10 @@ func TestWhoWatchesOnAnotherServerSeesEveryRoundToItsEnd(t *testing.T) {
 // looksTwice is a feed that shows a room twice, and calls a function in between.
 type looksTwice struct {
 	between func()
-	events  *[]live.Event
+	events  *[]live.Update
 }
 
-func (f looksTwice) Serve(_ http.ResponseWriter, r *http.Request, _ string, show func(context.Context) (live.Event, error)) error {
+func (f looksTwice) Serve(_ http.ResponseWriter, r *http.Request, _ string, show func(context.Context) (live.Update, error)) error {
 	for range 2 {
 		event, err := show(r.Context())
 		if err != nil {
@@ -80,10 +80,10 @@ func (looksTwice) Notify(string) {}
 
 func TestAStreamEndsWhenItsRoomExpires(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
+	db := dynamotest.New(t, dynamotest.WithExpiryDelay(time.Hour))
 	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	visit(t, s.URL()).open(opening)
-	var events []live.Event
+	var events []live.Update
 	handler := web.New(web.Config{View: s.View, Feed: looksTwice{func() { db.Clock().Advance(24 * time.Hour) }, &events}, Metrics: http.NotFoundHandler()})
 
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/rooms/"+roomID+"/events", nil))

@@ -20,17 +20,17 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	seen := false
-	err = a.Feed.Serve(w, r, id, func(ctx context.Context) (live.Event, error) {
+	err = a.Feed.Serve(w, r, id, func(ctx context.Context) (live.Update, error) {
 		v, err := a.view(ctx, id)
 		switch {
 		case err == nil:
 			seen = true
 			a.attend(ctx, v, currentUser(r))
-			return live.Event{Name: "room", ID: strconv.FormatUint(v.Version, 10), Data: document(v, currentUser(r))}, nil
+			return live.Update{Name: "room", ID: strconv.FormatUint(v.Version, 10), Data: document(v, currentUser(r))}, nil
 		case seen && (errors.Is(err, room.ErrExpired) || errors.Is(err, room.ErrNotFound)):
-			return live.Event{Name: "gone", Data: map[string]string{"detail": err.Error()}, Last: true}, nil
+			return live.Update{Name: "gone", Data: map[string]string{"detail": err.Error()}, Last: true}, nil
 		}
-		return live.Event{}, err
+		return live.Update{}, err
 	})
 	if err != nil {
 		a.mux.Problem(w, r, err)

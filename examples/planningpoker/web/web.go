@@ -40,7 +40,7 @@ type Rooms interface {
 
 // Feed streams rooms as they change. A *live.Feed implements it.
 type Feed interface {
-	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
+	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Update, error)) error
 	Notify(key string)
 }
 

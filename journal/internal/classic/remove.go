@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (l *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
+func (l *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.RemoveOptions) error {
 	var head journaltype.Head
 	for attempt := 0; ; attempt++ {
 		var err error
@@ -54,7 +54,7 @@ func (l *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 	return l.removeEvents(ctx, head, max(before, head.TruncatedBefore), removal)
 }
 
-func (l *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.Removal) error {
+func (l *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.RemoveOptions) error {
 	head, err := l.Head(ctx, id)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (l *layout) removeStates(ctx context.Context, head journaltype.Head) error 
 }
 
 // removeEvents removes the events before a number. Head is the head as it was before the removal.
-func (l *layout) removeEvents(ctx context.Context, head journaltype.Head, before uint64, removal journaltype.Removal) error {
+func (l *layout) removeEvents(ctx context.Context, head journaltype.Head, before uint64, removal journaltype.RemoveOptions) error {
 	name, id, expires, removed := l.Config.Tables.Journal, head.Aggregate, l.Config.Now().Add(removal.After), 0
 	late := lastCommit(head, before)
 	remove := l.DeleteAll

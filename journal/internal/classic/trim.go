@@ -37,7 +37,7 @@ func (l *layout) Trim(ctx context.Context, id aggregate.ID, before uint64, state
 			err = l.updateHead(ctx, head, update, names, values)
 		}
 		if err == nil {
-			return l.removeEvents(ctx, head, max(before, head.TruncatedBefore), journaltype.Removal{})
+			return l.removeEvents(ctx, head, max(before, head.TruncatedBefore), journaltype.RemoveOptions{})
 		}
 		if !errors.Is(err, journaltype.ErrConflict) || attempt == 9 {
 			return err

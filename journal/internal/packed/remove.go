@@ -35,7 +35,7 @@ func errNoExpiry() error {
 		"leave it 0, and remove the events when all groups have read them"}
 }
 
-func (p *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
+func (p *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.RemoveOptions) error {
 	if removal.After > 0 {
 		return errNoExpiry()
 	}
@@ -153,7 +153,7 @@ func (p *layout) putBase(ctx context.Context, id aggregate.ID, it table.Item) er
 
 // blank removes the events of the items that end before a number, after recording this number on
 // the first item.
-func (p *layout) blank(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
+func (p *layout) blank(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.RemoveOptions) error {
 	name := p.Config.Tables.Journal
 	err := p.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &name,
@@ -244,7 +244,7 @@ func (p *layout) blankAll(ctx context.Context, items []*packedItem) error {
 	return updates.Wait()
 }
 
-func (p *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.Removal) error {
+func (p *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.RemoveOptions) error {
 	if removal.After > 0 {
 		return errNoExpiry()
 	}

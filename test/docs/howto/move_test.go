@@ -141,7 +141,7 @@ func TestTheTopicsOfTheOldAndTheNewTablesAgreeAfterAMove(t *testing.T) {
 		_, err := orders.Execute(t.Context(), id, shop.Place("ada", 30))
 		require.NoError(t, err)
 	}
-	require.NoError(t, j.Delete(t.Context(), aggregate.ID{Type: "order", Value: "deleted"}, 1, journal.Removal{}))
+	require.NoError(t, j.Delete(t.Context(), aggregate.ID{Type: "order", Value: "deleted"}, 1, journal.RemoveOptions{}))
 
 	moved := copyTo(t, client, j)
 

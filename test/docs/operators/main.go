@@ -55,7 +55,7 @@ func run(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	operators, err := console.Handler(console.Config{App: app, Logger: logger})
+	operators, err := console.New(console.Config{App: app, Logger: logger})
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 
 // BehindProxy is a console behind a proxy that authenticates.
 func BehindProxy(app *millrace.App, audit watermill.LoggerAdapter) (*console.Console, error) {
-	return console.Handler(console.Config{
+	return console.New(console.Config{
 		App: app, Hosts: []string{"ops.example.com"}, AllowActions: true, Logger: audit,
 		Authorize: func(r *http.Request, _ console.Action) (string, error) {
 			user := r.Header.Get("X-Auth-Request-Email")

@@ -56,9 +56,9 @@ func serveRooms(ctx context.Context, j *journal.Journal, mux *http.ServeMux, ser
 
 	mux.HandleFunc("GET /rooms/{id}/events", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
-		err := feed.Serve(w, r, id, func(ctx context.Context) (live.Event, error) {
+		err := feed.Serve(w, r, id, func(ctx context.Context) (live.Update, error) {
 			room, err := queryRoom(ctx, id)
-			return live.Event{Name: "room", ID: room.Version, Data: room}, err
+			return live.Update{Name: "room", ID: room.Version, Data: room}, err
 		})
 		if err != nil {
 			http.Error(w, "no such room", http.StatusNotFound)
@@ -108,9 +108,9 @@ func serveApp(app *millrace.App, mux *http.ServeMux, server *http.Server, listen
 	check(err)
 	mux.HandleFunc("GET /rooms/{id}/events", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
-		err := feed.Serve(w, r, id, func(ctx context.Context) (live.Event, error) {
+		err := feed.Serve(w, r, id, func(ctx context.Context) (live.Update, error) {
 			room, err := queryRoom(ctx, id)
-			return live.Event{Name: "room", ID: room.Version, Data: room}, err
+			return live.Update{Name: "room", ID: room.Version, Data: room}, err
 		})
 		if err != nil {
 			http.Error(w, "no such room", http.StatusNotFound)

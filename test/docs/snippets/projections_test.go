@@ -64,8 +64,8 @@ func inBatches(client *dynamodb.Client) *projection.Projection {
 		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 			return []projection.Write{projection.Update(balance("balances", run.Aggregate, sum))}, nil
 		},
-		projection.Into(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }),
-		projection.Into(func(sum *int, e Withdrawn, _ *journal.Record) error { *sum -= e.Amount; return nil }),
+		projection.Fold(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }),
+		projection.Fold(func(sum *int, e Withdrawn, _ *journal.Record) error { *sum -= e.Amount; return nil }),
 	)
 	check(err)
 	return p

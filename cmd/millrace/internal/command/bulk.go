@@ -86,7 +86,7 @@ const examples = 5
 
 // preview counts the aggregates of an edit, and returns the first of them. If show is not nil, it
 // calls show for each aggregate.
-func (a *app) preview(ctx context.Context, g *groups.Group, e bulkEdit, show func(groups.Behind) error) (n int, some []groups.Behind, err error) {
+func (a *app) preview(ctx context.Context, g *groups.Group, e bulkEdit, show func(groups.BehindAggregate) error) (n int, some []groups.BehindAggregate, err error) {
 	one, err := g.Get(ctx)
 	switch {
 	case err != nil:
@@ -127,8 +127,8 @@ func (a *app) dryRun(ctx context.Context, e bulkEdit) error {
 		return err
 	}
 	rows := output.NewRows(a.env.Out, a.json, parkedColumns...)
-	show := func(b groups.Behind) error { return rows.Print(newBehindLine(e.name, b, slow)) }
-	var each func(groups.Behind) error
+	show := func(b groups.BehindAggregate) error { return rows.Print(newBehindLine(e.name, b, slow)) }
+	var each func(groups.BehindAggregate) error
 	if a.json {
 		each = show
 	}
@@ -180,7 +180,7 @@ func (a *app) confirmAll(ctx context.Context, e bulkEdit, yes bool) error {
 }
 
 // listed returns a text with some of n parked aggregates, one on each line.
-func listed(n int, some []groups.Behind) string {
+func listed(n int, some []groups.BehindAggregate) string {
 	var list strings.Builder
 	for _, b := range some {
 		fmt.Fprintf(&list, "\n  event %d of %s %s", b.Parked.Number, printable.Text(b.Aggregate.Type), printable.Text(b.Aggregate.Value))

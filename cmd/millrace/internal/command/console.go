@@ -80,7 +80,7 @@ func (a *app) runConsole(ctx context.Context, o consoleOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := console.Handler(console.Config{
+	c, err := console.New(console.Config{
 		Journal: j, Backlog: process.NewBacklog(j.Client(), a.tables.process), ReadModelTable: a.tables.model, Topics: o.topics,
 		AllowActions: o.allowActions, Authorize: func(*http.Request, console.Action) (string, error) { return "millrace console", nil },
 		HidePayloads: !o.payload, PageUnits: o.units, Logger: logger{a},

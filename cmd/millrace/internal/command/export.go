@@ -192,7 +192,7 @@ func openArchive(j *journal.Journal, path string, o exportOptions, only archive.
 			_ = file.Close()
 		}
 	}()
-	position, err := archive.Resume(file)
+	position, err := archive.ResumePosition(file)
 	if err != nil {
 		return nil, position, err
 	}

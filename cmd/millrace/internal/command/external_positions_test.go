@@ -18,7 +18,7 @@ import (
 // ledger is a store of external positions for one member.
 type ledger struct{ positions sync.Map }
 
-func (l *ledger) Claim(_ context.Context, _ subscriber.Group, id aggregate.ID, _ uint64) (uint64, bool, error) {
+func (l *ledger) Claim(_ context.Context, _ subscriber.GroupKey, id aggregate.ID, _ uint64) (uint64, bool, error) {
 	position, found := l.positions.Load(id)
 	if !found {
 		return 0, false, nil
@@ -26,7 +26,7 @@ func (l *ledger) Claim(_ context.Context, _ subscriber.Group, id aggregate.ID, _
 	return position.(uint64), true, nil
 }
 
-func (l *ledger) Advance(_ context.Context, _ subscriber.Group, id aggregate.ID, _, _, to uint64) error {
+func (l *ledger) Advance(_ context.Context, _ subscriber.GroupKey, id aggregate.ID, _, _, to uint64) error {
 	l.positions.Store(id, to)
 	return nil
 }

@@ -38,7 +38,7 @@ type behindLine struct {
 }
 
 // newBehindLine returns the line of an aggregate. unfailed is its state if no attempt has failed.
-func newBehindLine(group string, b groups.Behind, unfailed string) behindLine {
+func newBehindLine(group string, b groups.BehindAggregate, unfailed string) behindLine {
 	l := behindLine{Kind: "behind", Group: group, Aggregate: nameOf(b.Aggregate), Next: b.Next, Head: b.Head, State: unfailed}
 	if p := b.Parked; p != nil {
 		l.State = "parked"
@@ -107,7 +107,7 @@ blocked aggregate is listed after subscriber.Timing.BehindAfter, if the shard ha
 }
 
 // lister yields aggregates with events that a group has not handled.
-type lister func(ctx context.Context, g *groups.Group) iter.Seq2[groups.Behind, error]
+type lister func(ctx context.Context, g *groups.Group) iter.Seq2[groups.BehindAggregate, error]
 
 // States of aggregates whose next event has not failed.
 const (
@@ -116,17 +116,17 @@ const (
 )
 
 // holdingUp yields the aggregates that hold up the group.
-func holdingUp(ctx context.Context, g *groups.Group) iter.Seq2[groups.Behind, error] {
+func holdingUp(ctx context.Context, g *groups.Group) iter.Seq2[groups.BehindAggregate, error] {
 	return g.Behind(ctx, aggregate.ID{})
 }
 
 // notDone yields all aggregates with events to handle.
-func notDone(ctx context.Context, g *groups.Group) iter.Seq2[groups.Behind, error] {
-	return func(yield func(groups.Behind, error) bool) {
-		var all []groups.Behind
-		_, err := g.Lag(ctx, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) { all = append(all, b) }})
+func notDone(ctx context.Context, g *groups.Group) iter.Seq2[groups.BehindAggregate, error] {
+	return func(yield func(groups.BehindAggregate, error) bool) {
+		var all []groups.BehindAggregate
+		_, err := g.Lag(ctx, groups.LagOptions{OldestOf: -1, Behind: func(b groups.BehindAggregate) { all = append(all, b) }})
 		if err != nil {
-			yield(groups.Behind{}, err)
+			yield(groups.BehindAggregate{}, err)
 			return
 		}
 		for _, b := range all {
@@ -193,7 +193,7 @@ func (a *app) runBehind(ctx context.Context, name, topic string, list lister, un
 }
 
 // printBehind prints aggregates as they are read. It reports whether there are none.
-func (a *app) printBehind(name string, all iter.Seq2[groups.Behind, error], unfailed string, columns []output.Column[behindLine]) (none bool, err error) {
+func (a *app) printBehind(name string, all iter.Seq2[groups.BehindAggregate, error], unfailed string, columns []output.Column[behindLine]) (none bool, err error) {
 	rows := output.NewRows(a.env.Out, a.json, columns...)
 	none = true
 	for b, err := range all {

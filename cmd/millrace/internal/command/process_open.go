@@ -120,7 +120,7 @@ func oldestOpen(ctx context.Context, b *process.Backlog, query process.Query, li
 			oldest = slices.Delete(oldest, limit, len(oldest))
 		}
 	}
-	for p, err := range b.Open(ctx, query) {
+	for p, err := range b.OpenProcesses(ctx, query) {
 		if err != nil {
 			return nil, 0, err
 		}

@@ -42,7 +42,7 @@ func trips(t *testing.T, s *shell, j *journal.Journal) *process.Manager[trip] {
 		process.On(func(_ arrived, in process.Input) string { return in.Source.Value }, func(trip, arrived, process.Input) (process.Step[trip], error) {
 			return process.Record(home{}), nil
 		}),
-	).OverWhen(func(t trip) bool { return t.Step < 0 }), process.Config{Now: func() time.Time { return s.env.Now() }})
+	).EndsWhen(func(t trip) bool { return t.Step < 0 }), process.Config{Now: func() time.Time { return s.env.Now() }})
 	require.NoError(t, err)
 	return m
 }
@@ -116,7 +116,7 @@ func TestAProcessThatWasDeletedIsListedAsThatAndUnlisted(t *testing.T) {
 	require.NoError(t, process.CreateTable(t.Context(), s.client, ""))
 	j := s.open(t, journal.Config{})
 	handle(t, trips(t, s, j), "e1", "o1", placed{})
-	require.NoError(t, j.Delete(t.Context(), aggregate.ID{Type: "trip", Value: "o1"}, 1, journal.Removal{}))
+	require.NoError(t, j.Delete(t.Context(), aggregate.ID{Type: "trip", Value: "o1"}, 1, journal.RemoveOptions{}))
 	assert.Contains(t, cells(t, s.ok(t, "process", "list", "--open"))[0]["STATE"], "deleted at")
 
 	assert.Equal(t, "trip o1 is not listed any more\n", s.ok(t, "process", "unlist", "trip", "o1"))

@@ -210,7 +210,7 @@ var (
 		process.OnTimeout("late", func(saga, process.Input) (process.Step[saga], error) {
 			return process.Record(begun{}), nil
 		}),
-	).OverWhen(func(saga) bool { return false })
+	).EndsWhen(func(saga) bool { return false })
 )
 
 func toCommands(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "commands", nil }
@@ -323,22 +323,22 @@ func runWriter(t *testing.T, w *world) {
 	config, _ := w.encoded(t)
 	r := w.repository(t, w.role, config)
 	for range 3 {
-		_, err := r.Execute(t.Context(), "1", pay, repository.CommandID("c"))
+		_, err := r.Execute(t.Context(), "1", pay, repository.WithCommandID("c"))
 		require.NoError(t, err)
 	}
 	for range 4 {
 		_, err := r.Execute(t.Context(), "1", pay)
 		require.NoError(t, err)
 	}
-	_, err := r.LoadAt(t.Context(), "1", 3)
+	_, err := r.LoadAtVersion(t.Context(), "1", 3)
 	require.NoError(t, err)
 	_, err = r.Load(t.Context(), "1")
 	require.NoError(t, err)
 	for range 2 {
-		var parts repository.Parts
-		a := r.Part(&parts, "1")
-		r.Part(&parts, "2")
-		require.NoError(t, parts.Execute(t.Context(), func() error { a.Append(paid{1}); return nil }, repository.CommandID("d")))
+		var parts repository.Transaction
+		a := r.AddTo(&parts, "1")
+		r.AddTo(&parts, "2")
+		require.NoError(t, parts.Execute(t.Context(), func() error { a.Append(paid{1}); return nil }, repository.WithCommandID("d")))
 	}
 	p, err := publisher.NewPublisher(publisher.Config{Journal: w.role.open(t, config)}, nil)
 	require.NoError(t, err)
@@ -427,7 +427,7 @@ func runApplication(t *testing.T, w *world) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	paid, err := r.Execute(ctx, "1", pay, repository.CommandID("c"))
+	paid, err := r.Execute(ctx, "1", pay, repository.WithCommandID("c"))
 	require.NoError(t, err)
 	for _, group := range []string{"balances", "saga"} {
 		require.NoError(t, app.Groups().WaitApplied(ctx, group, paid.ID, paid.Version))
@@ -563,11 +563,11 @@ func runRemoval(t *testing.T, w *world) {
 	w.paid(t, "1", "2")
 	config, keys := w.encoded(t)
 	r := w.repository(t, w.role, config)
-	require.NoError(t, r.Truncate(t.Context(), "1", 2, journal.Removal{}))
-	require.NoError(t, r.Delete(t.Context(), "1", 3, journal.Removal{}))
+	require.NoError(t, r.Truncate(t.Context(), "1", 2, journal.RemoveOptions{}))
+	require.NoError(t, r.Delete(t.Context(), "1", 3, journal.RemoveOptions{}))
 	if w.layout == journal.Classic { // the other one has no time to live for commits
-		require.NoError(t, r.Truncate(t.Context(), "2", 2, journal.Removal{After: time.Hour}))
-		require.NoError(t, r.Delete(t.Context(), "2", 3, journal.Removal{After: time.Hour}))
+		require.NoError(t, r.Truncate(t.Context(), "2", 2, journal.RemoveOptions{After: time.Hour}))
+		require.NoError(t, r.Delete(t.Context(), "2", 3, journal.RemoveOptions{After: time.Hour}))
 	}
 	require.NoError(t, keys.Destroy(t.Context(), aggregate.ID{Type: "wallet", Value: "1"}))
 

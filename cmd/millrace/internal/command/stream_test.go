@@ -132,7 +132,7 @@ func TestStreamSaysWhatWasTruncatedAndDeleted(t *testing.T) {
 		Snapshot: &journal.Snapshot{Number: 10, Payload: []byte("{}")},
 	})
 	require.NoError(t, err)
-	require.NoError(t, j.Truncate(t.Context(), account("42"), 8, journal.Removal{}))
+	require.NoError(t, j.Truncate(t.Context(), account("42"), 8, journal.RemoveOptions{}))
 
 	o := s.run(t, "stream", "account", "42", "--from", "2")
 	assert.Equal(t, command.ExitOK, o.code)
@@ -141,7 +141,7 @@ func TestStreamSaysWhatWasTruncatedAndDeleted(t *testing.T) {
 	_, events, _ := strings.Cut(o.out, "\n\n")
 	assert.Equal(t, "8", cells(t, events)[0]["NUMBER"])
 
-	require.NoError(t, j.Delete(t.Context(), account("42"), 10, journal.Removal{}))
+	require.NoError(t, j.Delete(t.Context(), account("42"), 10, journal.RemoveOptions{}))
 	out := s.ok(t, "stream", "account", "42")
 	assert.Regexp(t, `(?m)^deleted +20`, out)
 	assert.NotContains(t, out, "NUMBER")

@@ -36,7 +36,7 @@ func TestAggregatesOfATypeAreListedInParts(t *testing.T) {
 		deposits(t, j, account(fmt.Sprint(n)), 1, n)
 		want[fmt.Sprint(n)] = fmt.Sprint(n)
 	}
-	require.NoError(t, j.Delete(t.Context(), account("7"), 7, journal.Removal{}))
+	require.NoError(t, j.Delete(t.Context(), account("7"), 7, journal.RemoveOptions{}))
 	deposits(t, j, aggregate.ID{Type: "order", Value: "1"}, 1, 1)
 
 	got, after := map[string]string{}, ""
@@ -100,7 +100,7 @@ func TestATopicWhoseEventsWereRemovedExists(t *testing.T) {
 	s := setupTables(t)
 	j := s.open(t, journal.Config{})
 	deposits(t, j, account("1"), 1, 2)
-	require.NoError(t, j.Delete(t.Context(), account("1"), 2, journal.Removal{}))
+	require.NoError(t, j.Delete(t.Context(), account("1"), 2, journal.RemoveOptions{}))
 
 	assert.Equal(t, outcome{err: "No events of \"account\" are left: they were removed.\n"}, s.run(t, "tail", "account", "--since", "beginning"))
 	assert.Equal(t, command.ExitFailure, s.run(t, "group", "pause", "audit", "account").code)

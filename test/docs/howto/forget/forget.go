@@ -151,10 +151,10 @@ func (s *Service) Delete(ctx context.Context, id string, groups ...string) error
 	person, err := s.appendLast(ctx, id, groups)
 	var deleted *journal.DeletedError
 	if errors.As(err, &deleted) {
-		return s.persons.Delete(ctx, id, deleted.Version, journal.Removal{})
+		return s.persons.Delete(ctx, id, deleted.Version, journal.RemoveOptions{})
 	}
 	if err != nil {
 		return err
 	}
-	return s.persons.Delete(ctx, id, person.Version, journal.Removal{})
+	return s.persons.Delete(ctx, id, person.Version, journal.RemoveOptions{})
 }

@@ -59,4 +59,4 @@ var Definition = process.Define(
 		return process.Record(Ended{"no answer in time"}).
 			Send(ReleaseCredit{s.Customer, in.Process}, RejectOrder{in.Process}), nil
 	}),
-).OverWhen(func(s Saga) bool { return s.Outcome != "" })
+).EndsWhen(func(s Saga) bool { return s.Outcome != "" })

@@ -31,7 +31,7 @@ func TestAnOrderWithoutAnAnswerIsRejected(t *testing.T) {
 		ThenCommands(ReserveCredit{Customer: "anna", Order: "o1", Total: 5}).
 		WhenTimeout("answers", "o1").
 		ThenCommands(ReleaseCredit{"anna", "o1"}, RejectOrder{"o1"}).
-		ThenOver()
+		ThenEnded()
 }
 
 // printer stands in for *testing.T, which an example does not have.
@@ -107,7 +107,7 @@ func TestAnOrderIsApproved(t *testing.T) {
 	check(commands.AddHandlers(
 		cqrs.NewCommandHandler("reserve-credit", func(ctx context.Context, c *ReserveCredit) error {
 			_, err := customers.Execute(ctx, c.Customer, Reserve(c.Order, c.Total),
-				repository.CommandID(cqrs.OriginalMessageFromCtx(ctx).UUID))
+				repository.WithCommandID(cqrs.OriginalMessageFromCtx(ctx).UUID))
 			return err
 		}),
 	))
@@ -118,7 +118,7 @@ func TestAnOrderIsApproved(t *testing.T) {
 
 	waiting, stop := context.WithTimeout(ctx, 30*time.Second)
 	defer stop()
-	saga, err := manager.WaitOver(waiting, "o1") // process.ErrNotOver at the deadline
+	saga, err := manager.WaitEnded(waiting, "o1") // process.ErrNotEnded at the deadline
 	check(err)
 	fmt.Println("the order is", saga.State.Outcome)
 	require.Equal(t, "approved", saga.State.Outcome)
