@@ -27,7 +27,7 @@ func (placed) Apply(s *shelf)    { s.Books++ }
 
 // An application serves its console under /console/. Operators may act if the proxy in front sends
 // their name.
-func ExampleHandler() {
+func ExampleNew() {
 	ctx := context.Background()
 	app, err := millrace.Open(ctx, dynamotest.Open().Client(), millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 4}})
 	if err != nil {

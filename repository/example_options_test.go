@@ -15,7 +15,7 @@ import (
 )
 
 // A payment that is delivered twice is booked once.
-func ExampleCommandID() {
+func ExampleWithCommandID() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func ExampleCommandID() {
 // An email address belongs to one account. The commit adds a row with the address as its key,
 // under the condition that there is none. Either the row and the events of the account are written,
 // or neither.
-func ExampleWrites() {
+func ExampleWithWrites() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func ExampleWrites() {
 	// true
 }
 
-func ExampleRepository_LoadAsOf() {
+func ExampleRepository_LoadAtTime() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ func Transfer(from, to *aggregate.Participant[Account], amount int) error {
 	return nil
 }
 
-func ExampleParts_Execute() {
+func ExampleTransaction_Execute() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
 	if err != nil {
@@ -37,9 +37,9 @@ func ExampleParts_Execute() {
 	}
 
 	pay := func(amount int, commandID string) {
-		var parts repository.Transaction
-		from, to := accounts.AddTo(&parts, "alice"), accounts.AddTo(&parts, "bob")
-		err := parts.Execute(ctx, func() error {
+		var tx repository.Transaction
+		from, to := accounts.AddTo(&tx, "alice"), accounts.AddTo(&tx, "bob")
+		err := tx.Execute(ctx, func() error {
 			return Transfer(&from.Participant, &to.Participant, amount)
 		}, repository.WithCommandID(commandID))
 		if err != nil {
@@ -107,7 +107,7 @@ func Reserve(show *aggregate.Participant[Show], customer *aggregate.Participant[
 }
 
 // The number of parts may differ from call to call.
-func ExampleParts_Execute_seats() {
+func ExampleTransaction_Execute_seats() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
 	if err != nil {
@@ -135,13 +135,13 @@ func ExampleParts_Execute_seats() {
 	}
 
 	reserve := func(customerID string, seatIDs ...string) error {
-		var parts repository.Transaction
-		show, customer := shows.AddTo(&parts, "hamlet"), customers.AddTo(&parts, customerID)
+		var tx repository.Transaction
+		show, customer := shows.AddTo(&tx, "hamlet"), customers.AddTo(&tx, customerID)
 		var wanted []*aggregate.Participant[Seat]
 		for _, id := range seatIDs {
-			wanted = append(wanted, &seats.AddTo(&parts, "hamlet/"+id).Participant)
+			wanted = append(wanted, &seats.AddTo(&tx, "hamlet/"+id).Participant)
 		}
-		return parts.Execute(ctx, func() error { return Reserve(&show.Participant, &customer.Participant, wanted...) })
+		return tx.Execute(ctx, func() error { return Reserve(&show.Participant, &customer.Participant, wanted...) })
 	}
 	fmt.Println(reserve("ann", "A1", "A2"))
 	fmt.Println(reserve("ben", "A3", "A2")) // neither of the seats
@@ -183,7 +183,7 @@ var (
 
 // An aggregate for each address makes addresses unique. The current address of the user has to be
 // among the parts, so it is read first. If it changes in between, ExpectVersion fails the call.
-func ExampleParts_Execute_unique() {
+func ExampleTransaction_Execute_unique() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
 	if err != nil {
@@ -206,14 +206,14 @@ func ExampleParts_Execute_unique() {
 		if err != nil {
 			return err
 		}
-		var parts repository.Transaction
-		user := users.AddTo(&parts, userID, repository.WithExpectedVersion(now.Version))
-		wanted := addresses.AddTo(&parts, email)
+		var tx repository.Transaction
+		user := users.AddTo(&tx, userID, repository.WithExpectedVersion(now.Version))
+		wanted := addresses.AddTo(&tx, email)
 		var old *repository.Participant[Address]
 		if now.State.Email != "" && now.State.Email != email {
-			old = addresses.AddTo(&parts, now.State.Email)
+			old = addresses.AddTo(&tx, now.State.Email)
 		}
-		return parts.Execute(ctx, func() error {
+		return tx.Execute(ctx, func() error {
 			switch wanted.State.User {
 			case userID:
 				return nil

@@ -15,7 +15,7 @@ import (
 
 // A client reads an account and changes it later, on condition that no other client has changed it.
 // It sends back the version that it has read.
-func ExampleExpectVersion() {
+func ExampleWithExpectedVersion() {
 	j, err := openJournal(context.Background())
 	if err != nil {
 		fmt.Println(err)

@@ -34,9 +34,9 @@ func withdraw(ctx context.Context, r *accounts, id string, o ...repository.Optio
 }
 
 func withdrawByParts(ctx context.Context, r *accounts, id string, o ...repository.Option) error {
-	var parts repository.Transaction
-	from := r.AddTo(&parts, id)
-	return parts.Execute(ctx, func() error {
+	var tx repository.Transaction
+	from := r.AddTo(&tx, id)
+	return tx.Execute(ctx, func() error {
 		if from.State.Balance < 30 {
 			return ErrInsufficientFunds
 		}

@@ -15,7 +15,7 @@ import (
 
 // joint is one call of Parts.Execute.
 type joint struct {
-	parts   participants
+	all     participants
 	journal *engine.Engine
 	decide  func() error
 	options options
@@ -30,11 +30,11 @@ type joint struct {
 func (e *joint) outcomes() []*journal.OutcomeUnknownError { return e.unknown }
 
 func (e *joint) run(ctx context.Context) error {
-	most := e.parts[0].maxAttempts()
-	for _, p := range e.parts {
+	most := e.all[0].maxAttempts()
+	for _, p := range e.all {
 		most = min(most, p.maxAttempts())
 	}
-	return untilNoConflict(ctx, e.parts, most, func(last *journal.ConflictError) (*journal.ConflictError, error) {
+	return untilNoConflict(ctx, e.all, most, func(last *journal.ConflictError) (*journal.ConflictError, error) {
 		return e.attempt(ctx, last == nil)
 	})
 }
@@ -42,7 +42,7 @@ func (e *joint) run(ctx context.Context) error {
 // attempt loads and decides once. It returns a conflict that is worth another attempt. A conflict
 // of its own commit is returned apart from all other errors; the decision may return any error.
 func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError, error) {
-	if err := e.parts.each(func(_ int, p participant) error { return p.load(ctx, first) }); err != nil {
+	if err := e.all.each(func(_ int, p participant) error { return p.load(ctx, first) }); err != nil {
 		return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 	}
 	commit, refusal, err := e.draft(ctx)
@@ -68,7 +68,7 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 	case err != nil && dependsOnState(ctx, err):
 		return nil, e.orKnown(ctx, fmt.Errorf("execute: %w", err))
 	case err == nil:
-		for _, p := range e.parts {
+		for _, p := range e.all {
 			p.endUnchanged()
 		}
 		return nil, nil
@@ -86,33 +86,33 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 
 // isForVersion reports whether the part for an aggregate has the option ExpectVersion.
 func (e *joint) isForVersion(id aggregate.ID) bool {
-	return slices.ContainsFunc(e.parts, func(p participant) bool { return p.id() == id && p.isForVersion() })
+	return slices.ContainsFunc(e.all, func(p participant) bool { return p.id() == id && p.isForVersion() })
 }
 
 // draft decides, and returns the commit, or nil if there is nothing to write. A refusal is the
 // error of the decision, or the conflict with an expected version.
 func (e *joint) draft(ctx context.Context) (commit *storage.Joint, refusal, err error) {
-	for _, p := range e.parts {
+	for _, p := range e.all {
 		if refusal := p.conflict(); refusal != nil {
 			return nil, fmt.Errorf("execute: %w", refusal), nil
 		}
 	}
 	e.latest = ""
-	for _, p := range e.parts {
+	for _, p := range e.all {
 		if err := p.reset(); err != nil {
 			return nil, nil, err
 		}
 	}
 	refusal = e.decide()
-	for _, p := range e.parts {
+	for _, p := range e.all {
 		p.countDecision(refusal != nil)
 	}
 	if refusal != nil {
-		return nil, &RefusedError{ID: e.parts[0].id(), Err: refusal}, nil
+		return nil, &RefusedError{ID: e.all[0].id(), Err: refusal}, nil
 	}
-	commit = &storage.Joint{Parts: make([]storage.Commit, len(e.parts)), CommandID: e.options.commandID}
+	commit = &storage.Joint{Parts: make([]storage.Commit, len(e.all)), CommandID: e.options.commandID}
 	events := 0
-	for i, p := range e.parts {
+	for i, p := range e.all {
 		commit.Parts[i], err = p.draft(ctx, options{writes: e.options.writes, jointCommandID: e.options.commandID})
 		if err != nil {
 			return nil, nil, err
@@ -131,7 +131,7 @@ func (e *joint) append(ctx context.Context, commit *storage.Joint) error {
 	receipts, err := e.journal.AppendJoint(ctx, *commit)
 	for i, part := range commit.Parts {
 		if len(part.Events) > 0 {
-			e.parts[i].countCommit(len(part.Events), begun, err)
+			e.all[i].countCommit(len(part.Events), begun, err)
 		}
 	}
 	var unknown *journal.OutcomeUnknownError
@@ -141,15 +141,15 @@ func (e *joint) append(ctx context.Context, commit *storage.Joint) error {
 	if err != nil {
 		return err
 	}
-	return e.parts.each(func(i int, p participant) error {
+	return e.all.each(func(i int, p participant) error {
 		p.endCommitted(ctx, commit.Parts[i], receipts[i])
 		return nil
 	})
 }
 
 func (e *joint) places() []storage.Place {
-	places := make([]storage.Place, len(e.parts))
-	for i, p := range e.parts {
+	places := make([]storage.Place, len(e.all))
+	for i, p := range e.all {
 		places[i] = p.place()
 	}
 	return places
@@ -160,7 +160,7 @@ func (e *joint) places() []storage.Place {
 // [execution.orMoved].
 func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err error) {
 	places := e.places()
-	if len(places) == 1 && !places[0].Kept && (e.compared || e.options.commandID == "" || e.parts[0].isForVersion()) {
+	if len(places) == 1 && !places[0].Kept && (e.compared || e.options.commandID == "" || e.all[0].isForVersion()) {
 		return nil, nil
 	}
 	// A cached version may be several commits old. The read has only waited for the next of them.
@@ -176,7 +176,7 @@ func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err
 // Do not pass it the error of a decision.
 func (e *joint) orRepeated(ctx context.Context, reason error) error {
 	var deleted *journal.DeletedError
-	if isCallers(reason) || !errors.As(reason, &deleted) || !slices.Contains(e.parts.ids(), deleted.ID) {
+	if isCallers(reason) || !errors.As(reason, &deleted) || !slices.Contains(e.all.ids(), deleted.ID) {
 		return reason
 	}
 	return e.orKnown(ctx, reason)
@@ -200,7 +200,7 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 
 // repeated sets the result of each part to the current aggregate.
 func (e *joint) repeated(ctx context.Context, command storage.JointCommand) error {
-	if err := e.parts.each(func(_ int, p participant) error { return p.endRepeated(ctx, command.VersionOf(p.id())) }); err != nil {
+	if err := e.all.each(func(_ int, p participant) error { return p.endRepeated(ctx, command.VersionOf(p.id())) }); err != nil {
 		return fmt.Errorf("execute: %w", err)
 	}
 	return nil
@@ -215,7 +215,7 @@ func (e *joint) executed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if command.CommitID == e.latest {
-		err := e.parts.each(func(_ int, p participant) error {
+		err := e.all.each(func(_ int, p participant) error {
 			if version := command.VersionOf(p.id()); version > 0 {
 				return p.endCommittedAt(ctx, version)
 			}

@@ -25,13 +25,13 @@ type Participant[S any] struct {
 	kept       bool         // loaded comes from the cache and may be old
 	next       Aggregate[S] // the aggregate after the commit
 	after      Aggregate[S] // what Aggregate returns
-	written    []string // the types of the events that were written
+	written    []string     // the types of the events that were written
 }
 
 // AddTo adds the aggregate with an id to the parts of a decision, and returns it. It makes no
 // request: [Transaction.Execute] loads the aggregate, and returns the error for an id that is not valid.
 // A part accepts only the option [WithExpectedVersion].
-func (r *Repository[S]) AddTo(parts *Transaction, id string, given ...Option) *Participant[S] {
+func (r *Repository[S]) AddTo(tx *Transaction, id string, given ...Option) *Participant[S] {
 	p := &Participant[S]{repository: r}
 	options, err := optionsOf(given)
 	if err == nil && (options.commandID != "" || len(options.writes) > 0) {
@@ -42,7 +42,7 @@ func (r *Repository[S]) AddTo(parts *Transaction, id string, given ...Option) *P
 		p.invalid = err
 	}
 	p.ID = p.name
-	parts.all = append(parts.all, p)
+	tx.all = append(tx.all, p)
 	return p
 }
 

@@ -60,21 +60,21 @@ type Transaction struct{ all participants }
 // Execute returns [journal.ErrInvalidCommit], and reads nothing, if there are no parts, an
 // aggregate is among them twice, or they are of different journals. It returns a
 // [*journal.TooLargeError] for a commit that exceeds a limit, and for more than 100 parts.
-func (parts *Transaction) Execute(ctx context.Context, decide func() error, given ...Option) error {
-	for _, p := range parts.all {
+func (tx *Transaction) Execute(ctx context.Context, decide func() error, given ...Option) error {
+	for _, p := range tx.all {
 		// No part has a result until Execute succeeds.
 		p.fail(nil)
 	}
-	options, err := parts.all.check(given)
+	options, err := tx.all.check(given)
 	if err != nil {
 		return err
 	}
 	if decide == nil {
-		return fmt.Errorf("execute on %s: %w", parts.all, ErrNilDecision)
+		return fmt.Errorf("execute on %s: %w", tx.all, ErrNilDecision)
 	}
-	e := &joint{parts: parts.all, journal: parts.all[0].journal(), decide: decide, options: options}
+	e := &joint{all: tx.all, journal: tx.all[0].journal(), decide: decide, options: options}
 	if err := untilKnown(ctx, e, options.commandID, e.journal.Config.RetryBudget); err != nil {
-		for _, p := range parts.all {
+		for _, p := range tx.all {
 			p.fail(err)
 		}
 		return err
@@ -84,17 +84,17 @@ func (parts *Transaction) Execute(ctx context.Context, decide func() error, give
 
 // Results returns the result of each part, in the order in which they were added. Before the first
 // Execute, only their IDs are set.
-func (parts *Transaction) Results() []Result {
-	results := make([]Result, len(parts.all))
-	for i, p := range parts.all {
+func (tx *Transaction) Results() []Result {
+	results := make([]Result, len(tx.all))
+	for i, p := range tx.all {
 		results[i] = p.result()
 	}
 	return results
 }
 
 // Token returns the consistency token of all parts, after [Transaction.Execute].
-func (parts *Transaction) Token() (token aggregate.Token) {
-	for _, p := range parts.all {
+func (tx *Transaction) Token() (token aggregate.Token) {
+	for _, p := range tx.all {
 		if r := p.result(); r.Version > 0 {
 			token = append(token, aggregate.VersionedID{ID: r.ID, Version: r.Version})
 		}
@@ -105,34 +105,34 @@ func (parts *Transaction) Token() (token aggregate.Token) {
 // participants are the parts of a call.
 type participants []participant
 
-func (parts participants) String() string { return fmt.Sprint(parts.ids()) }
+func (all participants) String() string { return fmt.Sprint(all.ids()) }
 
-func (parts participants) ids() []aggregate.ID {
-	ids := make([]aggregate.ID, len(parts))
-	for i, p := range parts {
+func (all participants) ids() []aggregate.ID {
+	ids := make([]aggregate.ID, len(all))
+	for i, p := range all {
 		ids[i] = p.id()
 	}
 	return ids
 }
 
 // check returns an error for invalid parts or options.
-func (parts participants) check(given []Option) (options, error) {
-	if len(parts) == 0 {
+func (all participants) check(given []Option) (options, error) {
+	if len(all) == 0 {
 		return options{}, fmt.Errorf("execute: %w: there are no parts: add them with Repository.Part", journal.ErrInvalidCommit)
 	}
-	if len(parts) > storage.MaxActions {
-		return options{}, &journal.TooLargeError{ID: parts[0].id(), What: "the commit to all aggregates", Size: len(parts), Limit: storage.MaxActions, Unit: "actions"}
+	if len(all) > storage.MaxActions {
+		return options{}, &journal.TooLargeError{ID: all[0].id(), What: "the commit to all aggregates", Size: len(all), Limit: storage.MaxActions, Unit: "actions"}
 	}
 	seen := map[aggregate.ID]bool{}
-	for _, p := range parts {
+	for _, p := range all {
 		switch id := p.id(); {
 		case p.check() != nil:
 			return options{}, fmt.Errorf("execute: %w", p.check())
 		case seen[id]:
 			return options{}, fmt.Errorf("execute: %w: %s is among the parts twice: add it once", journal.ErrInvalidCommit, id)
-		case p.journal() != parts[0].journal():
+		case p.journal() != all[0].journal():
 			return options{}, fmt.Errorf("execute: %w: %s and %s are of different journals: make their repositories with the same journal",
-				journal.ErrInvalidCommit, parts[0].id(), id)
+				journal.ErrInvalidCommit, all[0].id(), id)
 		default:
 			seen[id] = true
 		}
@@ -142,7 +142,7 @@ func (parts participants) check(given []Option) (options, error) {
 		err = fmt.Errorf("%w: the option ExpectVersion is for one aggregate: pass it to Repository.Part", journal.ErrInvalidCommit)
 	}
 	if err != nil {
-		return o, fmt.Errorf("execute on %s, nothing written: %w", parts, err)
+		return o, fmt.Errorf("execute on %s, nothing written: %w", all, err)
 	}
 	return o, nil
 }
@@ -150,11 +150,11 @@ func (parts participants) check(given []Option) (options, error) {
 // each calls a function for all parts concurrently. If a call panics, for example in the caller's
 // codec, each panics with the same value in the goroutine of its caller. If a call ends its
 // goroutine, each ends the goroutine of its caller.
-func (parts participants) each(do func(i int, p participant) error) error {
+func (all participants) each(do func(i int, p participant) error) error {
 	var calls errgroup.Group
 	calls.SetLimit(partsAtOnce)
-	panics, ended := make(chan any, len(parts)), make(chan struct{}, len(parts))
-	for i, p := range parts {
+	panics, ended := make(chan any, len(all)), make(chan struct{}, len(all))
+	for i, p := range all {
 		calls.Go(func() (err error) {
 			returned := false
 			defer func() {

@@ -92,9 +92,9 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 				endow(t, repo, name, 150)
 				test.rival(open(t, s.direct).accounts(t, repository.Config{}))
 				for range 2 {
-					var parts repository.Transaction
-					p := repo.AddTo(&parts, name)
-					err := parts.Execute(t.Context(), func() error { return test.decide(p) }, test.opts...)
+					var tx repository.Transaction
+					p := repo.AddTo(&tx, name)
+					err := tx.Execute(t.Context(), func() error { return test.decide(p) }, test.opts...)
 					assert.NoError(t, err)
 				}
 			})
@@ -119,10 +119,10 @@ func TestARefusedWriteDoesNotCountWhereAnotherPartHasMoved(t *testing.T) {
 				ConditionExpression: aws.String("attribute_not_exists(k)"),
 			}}}, nil
 		}
-		var parts repository.Transaction
-		a, b := accounts.AddTo(&parts, "a"), accounts.AddTo(&parts, "b")
+		var tx repository.Transaction
+		a, b := accounts.AddTo(&tx, "a"), accounts.AddTo(&tx, "b")
 		decisions := 0
-		err = parts.Execute(t.Context(), func() error {
+		err = tx.Execute(t.Context(), func() error {
 			decisions++
 			if decisions == 1 {
 				// Another writer takes the row, with an event of b that reports it.
@@ -146,8 +146,8 @@ func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
 		s := through(t, s0.direct).open(t, journal.Config{RetryBudget: 300 * time.Millisecond})
 		accounts := s.accounts(t, repository.Config{})
 		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"))
-		var parts repository.Transaction
-		a, read := accounts.AddTo(&parts, "a"), accounts.AddTo(&parts, "read")
+		var tx repository.Transaction
+		a, read := accounts.AddTo(&tx, "a"), accounts.AddTo(&tx, "read")
 		decided := false
 		loads := 0
 		// After the outcome of the first commit is unknown, reads of "read" fail. Then the late
@@ -161,7 +161,7 @@ func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
 			}
 			return false
 		}), dynamotest.Times(50))
-		err := parts.Execute(t.Context(), func() error {
+		err := tx.Execute(t.Context(), func() error {
 			decided = true
 			a.Append(Deposited{1})
 			return nil
@@ -203,9 +203,9 @@ func keyOfMap(m map[string]types.AttributeValue) (text string) {
 func TestAPartThatAppendsAnEventThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	_, s := onDynamotest(t)
-	var parts repository.Transaction
-	p := s.accounts(t, repository.Config{}).AddTo(&parts, "a")
-	err := parts.Execute(t.Context(), func() error { p.Append(nil); return nil })
+	var tx repository.Transaction
+	p := s.accounts(t, repository.Config{}).AddTo(&tx, "a")
+	err := tx.Execute(t.Context(), func() error { p.Append(nil); return nil })
 	assert.ErrorAs(t, err, new(*aggregate.UnencodableEventError))
 }
 
@@ -221,13 +221,13 @@ func TestACommandIsNotRefusedForItsOwnEffectThatShowsInPart(t *testing.T) {
 			tear := db.Inject(dynamotest.Tear(func(context.Context) {
 				ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
 				defer cancel()
-				var parts repository.Transaction
-				from, to := second.AddTo(&parts, a), second.AddTo(&parts, b)
-				again = parts.Execute(ctx, transfer(from, to, 30), cmd)
+				var tx repository.Transaction
+				from, to := second.AddTo(&tx, a), second.AddTo(&tx, b)
+				again = tx.Execute(ctx, transfer(from, to, 30), cmd)
 			}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-			var parts repository.Transaction
-			from, to := accounts.AddTo(&parts, a), accounts.AddTo(&parts, b)
-			err := parts.Execute(t.Context(), transfer(from, to, 30), cmd)
+			var tx repository.Transaction
+			from, to := accounts.AddTo(&tx, a), accounts.AddTo(&tx, b)
+			err := tx.Execute(t.Context(), transfer(from, to, 30), cmd)
 			tear.Remove()
 			require.NoError(t, err)
 			require.NotErrorIs(t, again, ErrInsufficientFunds, "it was executed")
@@ -246,9 +246,9 @@ func TestPackedARefusalDoesNotCountOnAHistoryThatARestoreHasTakenBack(t *testing
 	require.NoError(t, err)
 	s.putBack(t, account("a"), 1, 2)
 
-	var parts repository.Transaction
-	a, b := repo.AddTo(&parts, "a"), repo.AddTo(&parts, "b")
-	require.NoError(t, parts.Execute(t.Context(), transfer(a, b, 5)))
+	var tx repository.Transaction
+	a, b := repo.AddTo(&tx, "a"), repo.AddTo(&tx, "b")
+	require.NoError(t, tx.Execute(t.Context(), transfer(a, b, 5)))
 	assert.Equal(t, 5, a.Aggregate().State.Balance)
 }
 
@@ -260,9 +260,9 @@ func TestAPanicInALoadReachesTheCaller(t *testing.T) {
 	bad := newRepository(t, s, Accounts.WithCodec(panicking{aggregate.JSON}), repository.Config{})
 	assert.Panics(t, func() { _, _ = bad.Load(t.Context(), "a") })
 	assert.Panics(t, func() {
-		var parts repository.Transaction
-		bad.AddTo(&parts, "a")
-		_ = parts.Execute(t.Context(), func() error { return nil })
+		var tx repository.Transaction
+		bad.AddTo(&tx, "a")
+		_ = tx.Execute(t.Context(), func() error { return nil })
 	})
 }
 

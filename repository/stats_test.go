@@ -72,11 +72,11 @@ func TestADecisionOverSeveralAggregatesCountsForEachRepositoryAndHasAToken(t *te
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts, baskets, read := s.accounts(t, repository.Config{}), s.baskets(t, repository.Config{}), s.accounts(t, repository.Config{})
-		var parts repository.Transaction
-		a, b := accounts.AddTo(&parts, "a"), baskets.AddTo(&parts, "b")
-		read.AddTo(&parts, "c")
+		var tx repository.Transaction
+		a, b := accounts.AddTo(&tx, "a"), baskets.AddTo(&tx, "b")
+		read.AddTo(&tx, "c")
 		for range 2 { // the second is repeated
-			require.NoError(t, parts.Execute(t.Context(), func() error {
+			require.NoError(t, tx.Execute(t.Context(), func() error {
 				a.Append(Deposited{1}, Deposited{2})
 				b.Append(Added{"pen", 1})
 				return nil
@@ -89,7 +89,7 @@ func TestADecisionOverSeveralAggregatesCountsForEachRepositoryAndHasAToken(t *te
 			assert.EqualValues(t, 1, stats.Repeated)
 		}
 		assert.Zero(t, read.Stats().Commits)
-		assert.Equal(t, "account:a@2,basket:b@1", parts.Token().String())
+		assert.Equal(t, "account:a@2,basket:b@1", tx.Token().String())
 		assert.Equal(t, "account:a@2", a.Aggregate().Token().String())
 	})
 }

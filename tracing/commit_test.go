@@ -264,7 +264,7 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 	w := setup(t)
 	var plain repository.Transaction
 	from, to := w.accounts.AddTo(&plain, "a"), w.accounts.AddTo(&plain, "b")
-	parts := tracing.NewTransaction(&plain, w.config)
+	tx := tracing.NewTransaction(&plain, w.config)
 	ctx, request := w.begin("request")
 	pay := func() error {
 		from.Append(Withdrawn{1})
@@ -282,7 +282,7 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 		{"refused", func() error { return errRefused }, nil},
 	} {
 		w.spans.Reset()
-		err := parts.Execute(ctx, test.decide, test.options...)
+		err := tx.Execute(ctx, test.decide, test.options...)
 		if test.outcome == "refused" {
 			require.ErrorIs(t, err, errRefused)
 		} else {

@@ -14,33 +14,33 @@ import (
 // Transaction wraps [repository.Transaction], and adds a span to each Execute. The span has all aggregates as
 // an attribute. The handling of the events is linked to it.
 type Transaction struct {
-	parts  *repository.Transaction
+	tx     *repository.Transaction
 	config Config
 }
 
 // NewTransaction returns [Transaction] that add spans to parts.
-func NewTransaction(parts *repository.Transaction, config Config) Transaction {
-	return Transaction{parts, config}
+func NewTransaction(tx *repository.Transaction, config Config) Transaction {
+	return Transaction{tx, config}
 }
 
 // Execute calls [repository.Transaction.Execute] in a span, which includes all attempts.
-func (parts Transaction) Execute(ctx context.Context, decide func() error, given ...repository.Option) (err error) {
+func (tx Transaction) Execute(ctx context.Context, decide func() error, given ...repository.Option) (err error) {
 	if decide == nil {
-		return parts.parts.Execute(ctx, nil, given...) // refuses it
+		return tx.tx.Execute(ctx, nil, given...) // refuses it
 	}
-	propagator := parts.config.propagator()
+	propagator := tx.config.propagator()
 	var types, aggregates []string
-	for _, p := range parts.parts.Results() {
+	for _, p := range tx.tx.Results() {
 		aggregates, types = append(aggregates, p.ID.String()), append(types, p.ID.Type)
 	}
 	ctx = withParent(ctx, propagator, aggregate.MetadataFromContext(ctx))
-	ctx, span := parts.config.tracer().Start(ctx, "commit "+strings.Join(once(types), ", "), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
+	ctx, span := tx.config.tracer().Start(ctx, "commit "+strings.Join(once(types), ", "), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
 		system, semconv.MessagingOperationName("commit"), semconv.MessagingOperationTypeSend, aggregatesKey.StringSlice(aggregates),
 	))
 	ctx = withTrace(ctx, propagator)
 	spanned(span, func() {
 		decisions := 0
-		err = parts.parts.Execute(ctx, func() error {
+		err = tx.tx.Execute(ctx, func() error {
 			decisions++
 			return decide()
 		}, given...)
@@ -51,16 +51,16 @@ func (parts Transaction) Execute(ctx context.Context, decide func() error, given
 			span.SetAttributes(outcomeKey.String("refused"))
 			return
 		}
-		parts.note(span, err)
+		tx.note(span, err)
 	})
 	return err
 }
 
 // note records in a span the outcome of a commit to several aggregates.
-func (parts Transaction) note(span trace.Span, err error) {
+func (tx Transaction) note(span trace.Span, err error) {
 	var events []string
 	repeated := false
-	for _, p := range parts.parts.Results() {
+	for _, p := range tx.tx.Results() {
 		events = append(events, p.EventTypes...)
 		repeated = repeated || p.Repeated
 	}

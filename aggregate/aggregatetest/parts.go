@@ -9,7 +9,7 @@ import (
 
 // Participant returns the aggregate of the scenario as a part of a decision over several aggregates; see
 // [Transaction]. Its ID has a Type and no Value. Set the Value if the decision uses it.
-func (s *Scenario[S]) Participant() *aggregate.Participant[S] { return &s.part }
+func (s *Scenario[S]) Participant() *aggregate.Participant[S] { return &s.participant }
 
 // Transaction lists the scenarios of the aggregates that one decision changes:
 //
@@ -40,72 +40,72 @@ type AnyScenario interface {
 // When makes a decision over the parts, on their states so far. The events that it appends become
 // part of the histories. When checks the decision as [Scenario.When] does. If a decision appends to
 // a scenario that is not among the parts, the test fails at its end.
-func (parts Transaction) When(decide func() error) Transaction {
-	if len(parts) == 0 {
+func (tx Transaction) When(decide func() error) Transaction {
+	if len(tx) == 0 {
 		panic("aggregatetest: Parts has no scenarios, so there is no test to fail")
 	}
-	parts[0].test().Helper()
+	tx[0].test().Helper()
 	if decide == nil {
-		parts[0].fail("the decision is nil")
-		return parts
+		tx[0].fail("the decision is nil")
+		return tx
 	}
-	for i, p := range parts {
-		if slices.Contains(parts[:i], p) {
+	for i, p := range tx {
+		if slices.Contains(tx[:i], p) {
 			p.fail("the scenario is among the parts twice: use one for each aggregate")
-			return parts
+			return tx
 		}
 	}
-	for _, p := range parts {
+	for _, p := range tx {
 		if p.hasFailed() || p.failOnRefusal() || !p.begin() {
-			return parts
+			return tx
 		}
 	}
 	for run := range 3 {
-		for _, p := range parts {
+		for _, p := range tx {
 			p.prepare(run)
 		}
 		refusal := decide()
-		for _, p := range parts {
+		for _, p := range tx {
 			p.collect(run, refusal)
 		}
 	}
-	for i, p := range parts {
+	for i, p := range tx {
 		if p.end(); p.hasFailed() {
-			return parts
+			return tx
 		}
 		if i > 0 {
 			p.leaveRefusal() // the test expects the refusal on the first part
 		}
 	}
-	return parts
+	return tx
 }
 
 // ThenError expects that the latest decision returned an error for which errors.Is(err, target) is
 // true.
-func (parts Transaction) ThenError(target error) Transaction {
-	parts[0].test().Helper()
-	parts[0].expectError(target)
-	return parts
+func (tx Transaction) ThenError(target error) Transaction {
+	tx[0].test().Helper()
+	tx[0].expectError(target)
+	return tx
 }
 
 // ThenErrorFunc expects that the latest decision returned an error, and passes it to check. Check
 // reports its failures to t.
-func (parts Transaction) ThenErrorFunc(check func(t testing.TB, err error)) Transaction {
-	parts[0].test().Helper()
-	parts[0].expectErrorFunc(check)
-	return parts
+func (tx Transaction) ThenErrorFunc(check func(t testing.TB, err error)) Transaction {
+	tx[0].test().Helper()
+	tx[0].expectErrorFunc(check)
+	return tx
 }
 
 func (s *Scenario[S]) test() testing.TB { return s.t }
 func (s *Scenario[S]) hasFailed() bool  { return s.failed }
 
 func (s *Scenario[S]) prepare(run int) {
-	s.part = aggregate.Participant[S]{ID: s.part.ID, State: s.states.Runs[run], Version: uint64(s.history.Len())}
+	s.participant = aggregate.Participant[S]{ID: s.participant.ID, State: s.states.Runs[run], Version: uint64(s.history.Len())}
 }
 
 func (s *Scenario[S]) collect(run int, refusal error) {
-	s.runs[run] = outcome[S]{events: s.part.Events, refusal: refusal}
-	s.part.Events = nil
+	s.runs[run] = outcome[S]{events: s.participant.Events, refusal: refusal}
+	s.participant.Events = nil
 }
 
 // leaveRefusal marks the refusal as expected, since another scenario reports it if it is not.

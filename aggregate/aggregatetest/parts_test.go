@@ -25,19 +25,19 @@ func TestScenariosOfSeveralAggregatesPass(t *testing.T) {
 	t.Parallel()
 	from, to := aggregatetest.Given(t, Wallets, Deposited{Currency: "EUR", Amount: 100}), aggregatetest.Given(t, Wallets)
 	counter := aggregatetest.Given(t, Counters)
-	parts := aggregatetest.Transaction{from, to, counter}
+	tx := aggregatetest.Transaction{from, to, counter}
 
-	parts.When(transfer(from.Participant(), to.Participant(), 30))
+	tx.When(transfer(from.Participant(), to.Participant(), 30))
 	from.Then(Withdrawn{"EUR", 30})
 	to.Then(Deposited{Currency: "EUR", Amount: 30})
 	counter.ThenNothing()
 
-	parts.When(transfer(from.Participant(), to.Participant(), 71)).ThenError(errInsufficientFunds)
-	parts.When(transfer(to.Participant(), from.Participant(), 31)).ThenErrorFunc(func(t testing.TB, err error) {
+	tx.When(transfer(from.Participant(), to.Participant(), 71)).ThenError(errInsufficientFunds)
+	tx.When(transfer(to.Participant(), from.Participant(), 31)).ThenErrorFunc(func(t testing.TB, err error) {
 		t.Helper()
 		assert.ErrorContains(t, err, "insufficient")
 	})
-	parts.When(func() error {
+	tx.When(func() error {
 		assert.EqualValues(t, 2, from.Participant().Version)
 		counter.Participant().Append(did{"look"})
 		return transfer(from.Participant(), to.Participant(), 70)()

@@ -14,15 +14,15 @@ import (
 // Scenario tests one aggregate. [Given] makes it. Its methods return it, so that steps can be
 // chained. The first failure ends the test by t.Fatalf; later steps do nothing.
 type Scenario[S any] struct {
-	t          testing.TB
-	definition aggregate.Definition[S]
-	history    trial.History[S]
-	step       int             // 0 until the first When
-	states     trial.States[S] // for the runs of the latest decision
-	runs       [3]outcome[S]
-	outcome    outcome[S]
-	part       aggregate.Participant[S]
-	failed     bool
+	t           testing.TB
+	definition  aggregate.Definition[S]
+	history     trial.History[S]
+	step        int             // 0 until the first When
+	states      trial.States[S] // for the runs of the latest decision
+	runs        [3]outcome[S]
+	outcome     outcome[S]
+	participant aggregate.Participant[S]
+	failed      bool
 }
 
 // outcome is the result of the latest decision.
@@ -37,7 +37,7 @@ type outcome[S any] struct {
 func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
 	s := &Scenario[S]{t: t, definition: definition, history: trial.Of(definition)}
-	s.part.ID.Type = definition.Type()
+	s.participant.ID.Type = definition.Type()
 	if err := definition.Validate(); err != nil {
 		s.fail("%v", err)
 		return s
@@ -50,7 +50,7 @@ func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...ag
 		if s.refused() {
 			t.Error(s.unexpectedRefusal())
 		}
-		if !s.failed && len(s.part.Events) > 0 {
+		if !s.failed && len(s.participant.Events) > 0 {
 			t.Error(s.where() + ": " + forgotten)
 		}
 	})
@@ -201,7 +201,7 @@ func (s *Scenario[S]) decided(method string) bool {
 	s.t.Helper()
 	switch {
 	case s.failed:
-	case len(s.part.Events) > 0:
+	case len(s.participant.Events) > 0:
 		s.fail("%s", forgotten)
 	case s.step == 0:
 		s.fail("%s needs a When before it", method)

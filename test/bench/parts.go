@@ -18,9 +18,9 @@ func (b *bench) across2(ctx context.Context) error {
 	}
 	list := events(1, eventBytes)
 	execute := func() error {
-		var parts repository.Transaction
-		from, to := repo.AddTo(&parts, "from"), repo.AddTo(&parts, "to")
-		return parts.Execute(ctx, func() error {
+		var tx repository.Transaction
+		from, to := repo.AddTo(&tx, "from"), repo.AddTo(&tx, "to")
+		return tx.Execute(ctx, func() error {
 			from.Append(list...)
 			to.Append(list...)
 			return nil

@@ -63,11 +63,11 @@ func TestWritersNeedNoOtherPermissions(t *testing.T) {
 			}},
 			{[]string{"Parts", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				for range 2 {
-					var parts repository.Transaction
-					a := r.AddTo(&parts, "a")
-					r.AddTo(&parts, "before")
+					var tx repository.Transaction
+					a := r.AddTo(&tx, "a")
+					r.AddTo(&tx, "before")
 					decide := func() error { a.Append(counted{}); return nil }
-					if err := parts.Execute(t.Context(), decide, repository.WithCommandID("c")); err != nil {
+					if err := tx.Execute(t.Context(), decide, repository.WithCommandID("c")); err != nil {
 						return err
 					}
 				}

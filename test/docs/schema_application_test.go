@@ -131,9 +131,9 @@ func (a *application) writeCommands() {
 	a.execute(ctx, "refusing", add("again"))
 	a.execute(ctx, "refusing", add(), repository.WithCommandID("at last"))
 
-	var parts repository.Transaction
-	from, to := a.notes.AddTo(&parts, "from"), a.notes.AddTo(&parts, "to")
-	require.NoError(a.t, parts.Execute(ctx, func() error {
+	var tx repository.Transaction
+	from, to := a.notes.AddTo(&tx, "from"), a.notes.AddTo(&tx, "to")
+	require.NoError(a.t, tx.Execute(ctx, func() error {
 		from.Append(added{"out"})
 		to.Append(added{"in"})
 		return nil

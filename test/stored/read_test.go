@@ -211,9 +211,9 @@ func (r *reader) rememberCommands() {
 			require.Equal(r.t, h.Version, a.Version, command)
 		}
 	}
-	var parts repository.Transaction
-	from, to := r.accounts.AddTo(&parts, payer), r.accounts.AddTo(&parts, payee)
-	require.NoError(r.t, parts.Execute(ctx, func() error {
+	var tx repository.Transaction
+	from, to := r.accounts.AddTo(&tx, payer), r.accounts.AddTo(&tx, payee)
+	require.NoError(r.t, tx.Execute(ctx, func() error {
 		from.Append(Deposited{-1_000_000})
 		to.Append(Deposited{1_000_000})
 		return nil

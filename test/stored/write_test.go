@@ -155,10 +155,10 @@ func (w *writer) doNothing(id string) {
 
 // pay commits events of two accounts in one transaction.
 func (w *writer) pay() {
-	var parts repository.Transaction
-	from, to := w.accounts.AddTo(&parts, payer), w.accounts.AddTo(&parts, payee)
+	var tx repository.Transaction
+	from, to := w.accounts.AddTo(&tx, payer), w.accounts.AddTo(&tx, payee)
 	w.clock.Advance(time.Second)
-	require.NoError(w.t, parts.Execute(w.t.Context(), func() error {
+	require.NoError(w.t, tx.Execute(w.t.Context(), func() error {
 		from.Append(Deposited{-20})
 		to.Append(Opened{"Ben"}, Deposited{20})
 		return nil

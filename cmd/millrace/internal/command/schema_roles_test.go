@@ -335,10 +335,10 @@ func runWriter(t *testing.T, w *world) {
 	_, err = r.Load(t.Context(), "1")
 	require.NoError(t, err)
 	for range 2 {
-		var parts repository.Transaction
-		a := r.AddTo(&parts, "1")
-		r.AddTo(&parts, "2")
-		require.NoError(t, parts.Execute(t.Context(), func() error { a.Append(paid{1}); return nil }, repository.WithCommandID("d")))
+		var tx repository.Transaction
+		a := r.AddTo(&tx, "1")
+		r.AddTo(&tx, "2")
+		require.NoError(t, tx.Execute(t.Context(), func() error { a.Append(paid{1}); return nil }, repository.WithCommandID("d")))
 	}
 	p, err := publisher.NewPublisher(publisher.Config{Journal: w.role.open(t, config)}, nil)
 	require.NoError(t, err)
