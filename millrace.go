@@ -28,7 +28,7 @@
 //   - [App.ReadModel]: a read model that can be rebuilt while it serves queries.
 //   - [Process]: a process manager, which reacts to events with commands.
 //   - [App.Live]: a feed, which pushes changes to web pages.
-//   - [App.Serve] and [App.Add]: an HTTP server, or any other part.
+//   - [App.Serve] and [App.Add]: an HTTP server, or any other [Service].
 //
 // # Tables
 //
@@ -54,12 +54,12 @@
 // # Start and stop
 //
 // [App.Run] starts the handlers first, then live feeds, then process managers and read models, then
-// the parts in the order in which they were added. Each request of the start that DynamoDB
+// the services in the order in which they were added. Each request of the start that DynamoDB
 // throttles or does not answer is repeated for up to 30 seconds. After a second the reason is
 // logged. The start has several requests, so it may take longer than that in all.
 //
 // The App stops when the context of Run ends, or when a part ends. From then on [App.Ready] returns
-// [ErrNotRunning]. Run stops live feeds first, then the parts in the reverse order, then the
+// [ErrNotRunning]. Run stops live feeds first, then the services in the reverse order, then the
 // handlers, then process managers and read models, and finally the publisher. Each of these steps
 // has a time limit, so Run returns within [Config].StopTimeout, or up to 5 seconds later.
 //
@@ -71,10 +71,11 @@
 //
 //   - Metrics: metrics.Collectors returns the collectors of everything that was added to an App.
 //   - Traces: set Config.Middleware to tracing.Middleware, and process.Config.Middleware to
-//     tracing.StepMiddleware. Correlation and causation ids pass from messages to events and commands also
-//     without them.
+//     tracing.StepMiddleware. Correlation and causation ids pass from messages to events and
+//     commands also without them.
 //   - Health checks: [App.ReadyHandler].
-//   - Read models in an SQL database that can be rebuilt: a [Service] that runs readmodel.Model.Run.
+//   - Read models in an SQL database that can be rebuilt: a [Service] that runs
+//     readmodel.Model.Run.
 //   - Queries that show what their client has written: [App.Consistent].
 package millrace
 
@@ -212,7 +213,7 @@ type App struct {
 	subscribers []*subscriber.Subscriber
 	feeds       []*live.Feed
 	workers     []Service // process managers and read models
-	parts       []Service
+	services    []Service
 	components  []component
 	jsonEvents  bool                // Config.Marshaler is the default
 	topics      map[string]bool     // topics that a group or a read model handles

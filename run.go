@@ -18,29 +18,29 @@ import (
 
 // Service is something that runs in addition to the handlers, such as a server.
 type Service struct {
-	// Name is the name of the part in errors. It must be unique in an App.
+	// Name is the name of the service in errors. It must be unique in an App.
 	Name string
 	// Run runs until Stop is called, or until its context ends if Stop is nil. If Run returns
 	// earlier, the App stops with the error of Run.
 	Run func(ctx context.Context) error
 	// Stop ends Run. The App calls it once, also if the App stops before it has called Run. If Stop
-	// has not returned when its context ends, the App stops the next part. Default: the App cancels
-	// the context of Run.
+	// has not returned when its context ends, the App stops the next service. Default: the App
+	// cancels the context of Run.
 	Stop func(ctx context.Context) error
 }
 
-// Add adds a part. Errors: [*ConfigError], [ErrStarted].
+// Add adds a service. Errors: [*ConfigError], [ErrStarted].
 func (a *App) Add(p Service) error {
 	if p.Run == nil {
-		return &ConfigError{"Part.Run", fmt.Sprintf("of %q is nil; pass a function that runs until it is stopped", p.Name)}
+		return &ConfigError{"Service.Run", fmt.Sprintf("of %q is nil; pass a function that runs until it is stopped", p.Name)}
 	}
-	if slices.ContainsFunc(a.parts, func(other Service) bool { return other.Name == p.Name }) {
-		return &ConfigError{"Part.Name", fmt.Sprintf("%q is the name of another part; choose another name", p.Name)}
+	if slices.ContainsFunc(a.services, func(other Service) bool { return other.Name == p.Name }) {
+		return &ConfigError{"Service.Name", fmt.Sprintf("%q is the name of another service; choose another name", p.Name)}
 	}
 	if err := a.mayAdd(); err != nil {
 		return err
 	}
-	a.parts = append(a.parts, p)
+	a.services = append(a.services, p)
 	return nil
 }
 
@@ -83,12 +83,13 @@ type end struct {
 // run is one run of an App.
 type run struct {
 	*App
-	ctx    context.Context // of the handlers and parts; it outlives the context of Run
+	ctx    context.Context // of the handlers and services; it outlives the context of Run
 	cancel context.CancelFunc
 	ends   chan end
 	active map[string]int // number of running parts by name
 	routed chan struct{}  // closed when the router has ended
-	// cancels holds the cancel functions of the contexts of the parts, by their index in parts.
+	// cancels holds the cancel functions of the contexts of the services, by their index in
+	// services.
 	cancels map[int]context.CancelFunc
 }
 
@@ -97,7 +98,7 @@ type run struct {
 // Run once.
 //
 // Errors: [ErrStarted], a [*ConfigError] for a group of [App.Consistent] that the App does not
-// have, and the errors of subscriber.Subscriber.Subscribe, of the parts, and of stopping.
+// have, and the errors of subscriber.Subscriber.Subscribe, of the services, and of stopping.
 func (a *App) Run(ctx context.Context) error {
 	a.mu.Lock()
 	if a.started {
@@ -107,7 +108,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.started = true
 	a.mu.Unlock()
 	r := &run{
-		App: a, ends: make(chan end, 1+len(a.feeds)+len(a.workers)+len(a.parts)), routed: make(chan struct{}),
+		App: a, ends: make(chan end, 1+len(a.feeds)+len(a.workers)+len(a.services)), routed: make(chan struct{}),
 		active: map[string]int{}, cancels: map[int]context.CancelFunc{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -129,7 +130,8 @@ func (a *App) Run(ctx context.Context) error {
 // the start, it returns the error of ctx.
 //
 // stop stops the App, waits for its end, and returns the error of Run. Further calls return the
-// same error. The App also stops when ctx ends or a part ends; wait for that with [App.Stopped].
+// same error. The App also stops when ctx ends or a part of it ends; wait for that with
+// [App.Stopped].
 func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 	if err := a.mayAdd(); err != nil {
 		return nil, err
@@ -152,7 +154,7 @@ func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 	}
 }
 
-// start starts the handlers and, when all have subscribed, the workers and parts.
+// start starts the handlers and, when all have subscribed, the workers and services.
 func (r *run) start(ctx context.Context) error {
 	r.mu.Lock()
 	queried := r.queried // queries may still be added
@@ -185,7 +187,7 @@ func (r *run) start(ctx context.Context) error {
 	for _, worker := range r.workers {
 		r.begin(worker.Name, func() error { return worker.Run(r.ctx) })
 	}
-	for i, p := range r.parts {
+	for i, p := range r.services {
 		running, cancel := context.WithCancel(r.ctx)
 		r.cancels[i] = cancel
 		r.begin(p.Name, func() error { return p.Run(running) })
@@ -227,7 +229,8 @@ func (r *run) ended(e end) {
 	}
 }
 
-// wait waits until a channel is closed. It returns an error if ctx or a part ends before.
+// wait waits until a channel is closed. It returns an error if ctx or a part of the App ends
+// before.
 func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
@@ -243,13 +246,13 @@ func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// stop stops the parts, then the handlers, the workers and the publisher.
+// stop stops the services, then the handlers, the workers and the publisher.
 func (r *run) stop() error {
 	r.stopping.Store(true)
 	deadline := time.Now().Add(r.config.StopTimeout)
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	errs := []error{r.stopFeeds(ctx), r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(deadline)}
+	errs := []error{r.stopFeeds(ctx), r.stopServices(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(deadline)}
 	return errors.Join(errs...)
 }
 
@@ -281,15 +284,15 @@ func (r *run) stopFeeds(ctx context.Context) (err error) {
 	return err
 }
 
-// stopParts stops the parts in the reverse order. It leaves time to stop the handlers.
-func (r *run) stopParts(ctx context.Context) error {
+// stopServices stops the services in the reverse order. It leaves time to stop the handlers.
+func (r *run) stopServices(ctx context.Context) error {
 	limit := max(r.config.StopTimeout/2, r.config.StopTimeout-r.config.HandlerTimeout-closing)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var errs []error
-	for i, p := range slices.Backward(r.parts) {
+	for i, p := range slices.Backward(r.services) {
 		if p.Stop != nil {
-			if err := stopPart(ctx, p); err != nil {
+			if err := stopService(ctx, p); err != nil {
 				errs = append(errs, fmt.Errorf("stop %s: %w", p.Name, err))
 			}
 		}
@@ -300,11 +303,11 @@ func (r *run) stopParts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// grace is the time that Stop of a part has to return after its context has ended.
+// grace is the time that Stop of a service has to return after its context has ended.
 const grace = 100 * time.Millisecond
 
-// stopPart calls Stop of a part. It stops waiting when ctx has ended and grace has passed.
-func stopPart(ctx context.Context, p Service) error {
+// stopService calls Stop of a service. It stops waiting when ctx has ended and grace has passed.
+func stopService(ctx context.Context, p Service) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.Stop(ctx) }()
 	select {
@@ -320,7 +323,7 @@ func stopPart(ctx context.Context, p Service) error {
 	}
 }
 
-// stopHandlers closes the router, and ends the contexts of workers and of parts without a Stop.
+// stopHandlers closes the router, and ends the contexts of workers and of services without a Stop.
 func (r *run) stopHandlers(ctx context.Context) (err error) {
 	select {
 	case <-r.router.Running():

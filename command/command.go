@@ -97,7 +97,8 @@ func OnRefused[C any](f func(ctx context.Context, command *C, refused *repositor
 	return func(o *handlerOptions[C]) { o.refused = f }
 }
 
-// WithRepositoryOptions returns an option to pass options to the repository, such as [repository.WithWrites].
+// WithRepositoryOptions returns an option to pass options to the repository, such as
+// [repository.WithWrites].
 func WithRepositoryOptions[C any](options func(command *C) []repository.Option) Option[C] {
 	return func(o *handlerOptions[C]) { o.execute = options }
 }

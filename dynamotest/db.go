@@ -40,15 +40,15 @@ func settingsOf(options []Option) settings {
 // Default: 1, so that every run is the same.
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
-// WithExpiryDelay sets how long an item stays after its TTL. DynamoDB promises deletion "within a few
-// days". Default: 0, so an item is gone as soon as [Clock] passes its TTL. A [Proxy] does not
+// WithExpiryDelay sets how long an item stays after its TTL. DynamoDB promises deletion "within a
+// few days". Default: 0, so an item is gone as soon as [Clock] passes its TTL. A [Proxy] does not
 // support this option.
 func WithExpiryDelay(delay time.Duration) Option { return func(s *settings) { s.expiry = delay } }
 
-// WithPartitionLimits limits how many write and read units each partition accepts in a second; 0 means
-// no limit, which is the default. DynamoDB's limits are 1,000 and 3,000. A call that needs more
-// than a partition has left fails like a call with the fault [Throttle]. It has no effect and no
-// cost. It fails with a ProvisionedThroughputExceededException, with a reason of a cancelled
+// WithPartitionLimits limits how many write and read units each partition accepts in a second; 0
+// means no limit, which is the default. DynamoDB's limits are 1,000 and 3,000. A call that needs
+// more than a partition has left fails like a call with the fault [Throttle]. It has no effect and
+// no cost. It fails with a ProvisionedThroughputExceededException, with a reason of a cancelled
 // transaction, or with unprocessed items of a batch. [Call] shows the partition. A [Proxy] does not
 // support this option.
 //
@@ -66,7 +66,7 @@ func WithExpiryDelay(delay time.Duration) Option { return func(s *settings) { s.
 // cannot exceed its limits by that. A call that needs more than the units of a second succeeds if
 // the partition has all of them, and the partition then has a debt.
 func WithPartitionLimits(writeUnits, readUnits float64) Option {
-	mustBe(writeUnits >= 0 && readUnits >= 0, "PartitionLimits(%v, %v): units must not be negative", writeUnits, readUnits)
+	mustBe(writeUnits >= 0 && readUnits >= 0, "WithPartitionLimits(%v, %v): units must not be negative", writeUnits, readUnits)
 	return func(s *settings) { s.write, s.read = writeUnits, readUnits }
 }
 

@@ -63,7 +63,7 @@ func TestAFailedTestNamesTheSeedOfItsFaults(t *testing.T) {
 	_ = done(t.Context(), db.Client().ListTables, &dynamodb.ListTablesInput{})
 	inner.end()
 	assert.Equal(t, []string{
-		"dynamotest: faults were drawn with dynamotest.Seed(42)",
+		"dynamotest: faults were drawn with dynamotest.WithSeed(42)",
 		"dynamotest: these faults were injected but did not happen: LoseReply",
 	}, inner.logs)
 }

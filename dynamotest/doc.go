@@ -100,10 +100,10 @@
 //
 // Without faults, indexes are always up to date, eventually consistent reads see everything, and
 // transactions do not conflict. Tables are active as soon as they are created. Items expire when
-// the clock passes their TTL; DynamoDB takes up to days, see [WithExpiryDelay]. The order of partitions
-// in a Scan, and the order of index rows with equal keys, is arbitrary as in DynamoDB, but the same
-// in every run. A partition has no throughput limit, unless [WithPartitionLimits] sets one, and can
-// contain more than 10 GB. Deleting a table does not wait for transactions on it.
+// the clock passes their TTL; DynamoDB takes up to days, see [WithExpiryDelay]. The order of
+// partitions in a Scan, and the order of index rows with equal keys, is arbitrary as in DynamoDB,
+// but the same in every run. A partition has no throughput limit, unless [WithPartitionLimits] sets
+// one, and can contain more than 10 GB. Deleting a table does not wait for transactions on it.
 //
 // # Errors
 //

@@ -51,8 +51,8 @@ var (
 // ProvisionedThroughputExceededException. The affected items of a batch come back unprocessed,
 // unless all are affected. A transaction is cancelled with the reason
 // ProvisionedThroughputExceeded, which the SDK does not retry. With [Index] it affects reads of the
-// index and writes of its table, because a throttled index also throttles these. [WithPartitionLimits]
-// throttles by load instead.
+// index and writes of its table, because a throttled index also throttles these.
+// [WithPartitionLimits] throttles by load instead.
 func Throttle() Fault {
 	return Fault{name: "Throttle", pushesBack: true, strike: func(p *plan, s strike) bool {
 		switch {

@@ -74,7 +74,7 @@ func (f *injector) closeWith(t TB) {
 			return
 		}
 		if f.drew.Load() {
-			t.Logf("dynamotest: faults were drawn with dynamotest.Seed(%d)", f.seed)
+			t.Logf("dynamotest: faults were drawn with dynamotest.WithSeed(%d)", f.seed)
 		}
 		if names := f.neverFired(); len(names) > 0 {
 			t.Logf("dynamotest: these faults were injected but did not happen: %s", strings.Join(names, ", "))

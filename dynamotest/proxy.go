@@ -47,7 +47,7 @@ func NewProxy(t TB, client *dynamodb.Client, options ...Option) *Proxy {
 // OpenProxy returns a proxy in front of the database of a client. Close closes it.
 func OpenProxy(client *dynamodb.Client, options ...Option) *Proxy {
 	s := settingsOf(options)
-	mustBe(s.expiry == 0, "ExpiryDelay is an option of the database, and not of a Proxy")
+	mustBe(s.expiry == 0, "WithExpiryDelay is an option of the database, and not of a Proxy")
 	p := &Proxy{client: client, schemas: schemas{client: client, byTable: map[string]schema{}}}
 	p.start(p, true, s)
 	return p

@@ -80,8 +80,8 @@ func Times(n int) When {
 	}
 }
 
-// Chance makes the fault happen with a probability, decided for each call by [WithSeed]. The n-th call
-// of an operation with the same keys has the same decision in every run, in whatever order
+// Chance makes the fault happen with a probability, decided for each call by [WithSeed]. The n-th
+// call of an operation with the same keys has the same decision in every run, in whatever order
 // goroutines make other calls. A Query or Scan counts as the same call if its request is the same.
 // With Times or After the order of all calls matters. A program with random keys must seed these
 // too.

@@ -26,10 +26,10 @@ import (
 // with what is left.
 //
 // These errors mean that nothing was removed: [ErrNotCovered], [ErrNotFound], [*DeletedError],
-// *aggregate.InvalidIDError, [*CorruptItemError] for the head, [*ConfigError] for a [RemoveOptions].After
-// without time to live or in the layout Packed, and [ErrConflict] if other writers update the head
-// repeatedly. These errors can occur at any time: [ErrThrottled], [ErrContended], [ErrUnavailable],
-// [ErrTableMissing], [ErrAccess], and the error of ctx.
+// *aggregate.InvalidIDError, [*CorruptItemError] for the head, [*ConfigError] for a
+// [RemoveOptions].After without time to live or in the layout Packed, and [ErrConflict] if other
+// writers update the head repeatedly. These errors can occur at any time: [ErrThrottled],
+// [ErrContended], [ErrUnavailable], [ErrTableMissing], [ErrAccess], and the error of ctx.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal RemoveOptions) error {
 	return j.engine.Truncate(ctx, id, before, removal)
 }
@@ -50,9 +50,9 @@ func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, 
 //
 // These errors mean that nothing was removed: [ErrConflict], [ErrNotFound],
 // *aggregate.InvalidIDError, [*CorruptItemError] for the head, and [*ConfigError] for a
-// [RemoveOptions].After without time to live or in the layout Packed. These errors can occur at any time:
-// [ErrThrottled], [ErrContended], [ErrUnavailable], [ErrTableMissing], [ErrAccess], and the error
-// of ctx.
+// [RemoveOptions].After without time to live or in the layout Packed. These errors can occur at any
+// time: [ErrThrottled], [ErrContended], [ErrUnavailable], [ErrTableMissing], [ErrAccess], and the
+// error of ctx.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal RemoveOptions) error {
 	return j.engine.Delete(ctx, id, expected, removal)
 }

@@ -111,7 +111,7 @@
 //
 //	millrace_process_steps_total counter
 //		steps that were stored
-//	millrace_process_inputs_passed_over_total counter
+//	millrace_process_inputs_ignored_total counter
 //		events and timeouts that needed no step
 //	millrace_process_inputs_repeated_total counter
 //		events and timeouts that had been handled before

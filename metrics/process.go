@@ -35,7 +35,7 @@ func NewProcessCollector(p Process, config ProcessConfig) prometheus.Collector {
 	return &processCollector{process: p, counts: []count[process.Stats]{
 		named("steps_total", "Steps that were stored.",
 			func(s process.Stats) uint64 { return s.Steps }),
-		named("inputs_passed_over_total", "Events and timeouts that needed no step.",
+		named("inputs_ignored_total", "Events and timeouts that needed no step.",
 			func(s process.Stats) uint64 { return s.Ignored }),
 		named("inputs_repeated_total", "Events and timeouts that had been handled before.",
 			func(s process.Stats) uint64 { return s.Repeated }),

@@ -46,13 +46,13 @@ func TestCountsOfAProcessManagerHaveTheirNames(t *testing.T) {
 	}, metrics.ProcessConfig{Type: "saga"})
 
 	assert.Equal(t, map[string]int{
-		"millrace_process_steps_total{process_type=saga}":              1,
-		"millrace_process_inputs_passed_over_total{process_type=saga}": 2,
-		"millrace_process_inputs_repeated_total{process_type=saga}":    3,
-		"millrace_process_commands_sent_total{process_type=saga}":      4,
-		"millrace_process_timeouts_fired_total{process_type=saga}":     5,
-		"millrace_process_failures_total{process_type=saga}":           6,
-		"millrace_process_polls_total{process_type=saga}":              7,
+		"millrace_process_steps_total{process_type=saga}":           1,
+		"millrace_process_inputs_ignored_total{process_type=saga}":  2,
+		"millrace_process_inputs_repeated_total{process_type=saga}": 3,
+		"millrace_process_commands_sent_total{process_type=saga}":   4,
+		"millrace_process_timeouts_fired_total{process_type=saga}":  5,
+		"millrace_process_failures_total{process_type=saga}":        6,
+		"millrace_process_polls_total{process_type=saga}":           7,
 	}, gather(t, c))
 }
 

@@ -69,8 +69,8 @@ type PendingCommand struct {
 	Message *message.Message
 }
 
-// Query selects the results of [Backlog.Pending] and [Backlog.OpenProcesses]. The zero value selects
-// everything.
+// Query selects the results of [Backlog.Pending] and [Backlog.OpenProcesses]. The zero value
+// selects everything.
 type Query struct {
 	// Type is the type of the processes. Default: all types.
 	Type string

@@ -18,7 +18,7 @@ type Definition[S any] struct {
 	aggregate aggregate.Definition[S]
 	reactions map[string]Reaction[S] // by event type
 	timeouts  map[string]Reaction[S] // by name
-	over      func(S) bool           // nil without OverWhen
+	over      func(S) bool           // nil without EndsWhen
 	problems  []string
 }
 
@@ -55,14 +55,14 @@ func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) De
 }
 
 // EndsWhen returns a copy of the definition with a function that reports whether a process in a
-// state is over. Inputs of a process that is over are passed over, and its timeouts do not fire any
+// state is over. Inputs of a process that is over are ignored, and its timeouts do not fire any
 // more. A reaction ends its process by an event after which over returns true. Over must be pure.
 //
-// With OverWhen, processes are listed while they are not over ([Backlog.OpenProcesses]). This costs two
-// write units for the step that begins a process and two or more for the step that ends it.
+// With EndsWhen, processes are listed while they are not over ([Backlog.OpenProcesses]). This costs
+// two write units for the step that begins a process and two or more for the step that ends it.
 func (d Definition[S]) EndsWhen(over func(S) bool) Definition[S] {
 	if over == nil {
-		d.problem("the function passed to OverWhen is nil")
+		d.problem("the function passed to EndsWhen is nil")
 		return d
 	}
 	d.over = over
@@ -94,7 +94,7 @@ func (d Definition[S]) Aggregate() aggregate.Definition[S] { return d.aggregate 
 // EventTypes returns the event types that have a reaction, in alphabetical order.
 func (d Definition[S]) EventTypes() []string { return slices.Sorted(maps.Keys(d.reactions)) }
 
-// Ended reports whether a process in a state is over; see OverWhen.
+// Ended reports whether a process in a state is over; see EndsWhen.
 func (d Definition[S]) Ended(state S) bool { return d.over != nil && d.over(state) }
 
 // key returns the id of the process to which an input belongs. Ok is false if there is none.
@@ -250,7 +250,7 @@ func decode[E any](in Input) (any, error) {
 }
 
 // Starts returns a copy of the reaction whose events may be the first of a process. If an event of
-// another reaction arrives for a process without events, it is passed over.
+// another reaction arrives for a process without events, it is ignored.
 func (r Reaction[S]) Starts() Reaction[S] {
 	r.starts = true
 	return r

@@ -11,7 +11,7 @@
 //					SetTimeout("credit", time.Minute), nil
 //			}).Starts(),
 //		process.OnTimeout("credit", ...),
-//	).OverWhen(func(s Saga) bool { return s.Outcome != "" })
+//	).EndsWhen(func(s Saga) bool { return s.Outcome != "" })
 //
 //	manager, err := process.New(j, client, definition, process.Config{
 //		Publisher: p, GeneratePublishTopic: topics,
@@ -60,7 +60,7 @@
 // # End of a process
 //
 // A process is over when the function of [Definition.EndsWhen] returns true for its state. Later
-// inputs are passed over: Handle acks them, and [Stats].PassedOver counts them. The events of the
+// inputs are ignored: Handle acks them, and [Stats].Ignored counts them. The events of the
 // process stay in the journal.
 //
 // # Errors
@@ -96,12 +96,12 @@
 //   - The commands of a step together take five write units.
 //   - A timeout takes three write units to set or cancel, and six to fire.
 //   - A failed attempt at commands or a timeout takes four write units.
-//   - If the definition has OverWhen, the first and the last step of a process take two more write
+//   - If the definition has EndsWhen, the first and the last step of a process take two more write
 //     units each.
 //   - While nothing is due, a running manager takes half a read unit for each queue and
 //     PollInterval, and half a unit each minute for the number of queues. This is 1,830 an hour
 //     with the defaults.
-//   - An input that is passed over costs the load and two read units or more, to find out whether
+//   - An input that is ignored costs the load and two read units or more, to find out whether
 //     it was handled before. If its type has no reaction, it costs nothing.
 //
 // A step takes two round trips, in journal.Packed four. With commands it takes one more, and the

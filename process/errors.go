@@ -15,7 +15,7 @@ var (
 	ErrInvalidStep = errors.New("invalid step")
 	// ErrIgnored reports that a process has nothing to do for an input. [Config].Middleware
 	// receives it; Handle returns nil instead.
-	ErrIgnored = errors.New("passed over")
+	ErrIgnored = errors.New("ignored")
 	// ErrNotPending reports that a timeout or command was handled, cancelled, set again or dropped
 	// since it was read, or that a process is not listed as open.
 	ErrNotPending = errors.New("not pending any more")

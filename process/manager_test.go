@@ -205,7 +205,7 @@ func TestDefinitionsWithFaultsAreRefused(t *testing.T) {
 		`two reactions to the timeout "credit"`: process.Define(sagas,
 			process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{}, nil }),
 			process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{}, nil })),
-		"OverWhen is nil": definition.EndsWhen(nil),
+		"EndsWhen is nil": definition.EndsWhen(nil),
 	} {
 		_, err := process.New(w.j, w.client, d, process.Config{})
 		require.ErrorAs(t, err, new(*process.DefinitionError))

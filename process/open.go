@@ -48,17 +48,17 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 	return nil, nil
 }
 
-// OpenProcesses yields the processes that have begun and are not over, in no order, including those without
-// pending work. Query.Before selects the ones that began before that time. Only processes whose
-// definition has [Definition.EndsWhen] are listed. The sequence ends with the first error.
+// OpenProcesses yields the processes that have begun and are not over, in no order, including those
+// without pending work. Query.Before selects the ones that began before that time. Only processes
+// whose definition has [Definition.EndsWhen] are listed. The sequence ends with the first error.
 //
 // The first step of a process adds it to the list in its transaction, and the step that ends it
 // removes it. So the list differs from the journal only in these cases:
 //
-//   - A process that began before its definition had OverWhen is not listed.
-//   - A process that was deleted from the journal, or that is over because OverWhen was changed,
+//   - A process that began before its definition had EndsWhen is not listed.
+//   - A process that was deleted from the journal, or that is over because EndsWhen was changed,
 //     stays listed until [Backlog.Unlist].
-//   - A process that is open again because OverWhen was changed is not listed.
+//   - A process that is open again because EndsWhen was changed is not listed.
 //
 // It costs half a read unit for each 4 KB of the whole table, eventually consistent, including rows
 // that the query does not select. About 40 processes fit in 4 KB. For one process it costs one read

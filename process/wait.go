@@ -11,20 +11,20 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// WaitEnded waits until a process is over ([Definition.EndsWhen]), and returns it. It also waits for
-// a process that has not begun, since its first event may arrive later. So pass a context with a
-// deadline. Any program that has the definition can call it, even if it does not run the manager.
+// WaitEnded waits until a process is over ([Definition.EndsWhen]), and returns it. It also waits
+// for a process that has not begun, since its first event may arrive later. So pass a context with
+// a deadline. Any program that has the definition can call it, even if it does not run the manager.
 //
 // It loads the process at once, again after 10 ms, and then at increasing intervals of up to one
 // second. Each load costs as much as the load of an aggregate: one read unit for each 4 KB of
 // state. A throttled or unreachable database does not end the wait. A load is cancelled after ten
 // seconds.
 //
-// Errors: [ErrNotEnded] with the context's error, [*ConfigError] if the definition has no OverWhen,
+// Errors: [ErrNotEnded] with the context's error, [*ConfigError] if the definition has no EndsWhen,
 // and those of repository.Repository.Load, such as [*journal.DeletedError].
 func (m *Manager[S]) WaitEnded(ctx context.Context, id string) (repository.Aggregate[S], error) {
 	if m.definition.over == nil {
-		return repository.Aggregate[S]{}, &ConfigError{"definition", fmt.Sprintf("of %s has no OverWhen: none of its processes is ever over", m.definition.Type())}
+		return repository.Aggregate[S]{}, &ConfigError{"definition", fmt.Sprintf("of %s has no EndsWhen: none of its processes is ever over", m.definition.Type())}
 	}
 	pauses := retry.Pauses(10*time.Millisecond, time.Second, 0)
 	for {

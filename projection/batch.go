@@ -19,7 +19,8 @@ type BatchReaction[A any] struct {
 	add       func(aggregate.Codec, *A, *journal.Record) error
 }
 
-// Fold returns a [BatchReaction] that adds events of the type E to the sum A of a run. E is as in [On].
+// Fold returns a [BatchReaction] that adds events of the type E to the sum A of a run. E is as in
+// [On].
 func Fold[A any, E interface{ EventType() string }](add func(sum *A, event E, record *journal.Record) error) BatchReaction[A] {
 	if add == nil {
 		return BatchReaction[A]{} // NewBatch refuses it

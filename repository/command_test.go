@@ -200,7 +200,7 @@ func TestACommandSavedTwiceIsADuplicateAlsoWhereSaveLoadsFirst(t *testing.T) {
 			"made by hand": func(a repository.Aggregate[Basket]) repository.Aggregate[Basket] {
 				return repository.Aggregate[Basket]{ID: a.ID, Version: a.Version}
 			},
-			"returned by LoadAt": func(a repository.Aggregate[Basket]) repository.Aggregate[Basket] { return a },
+			"returned by LoadAtVersion": func(a repository.Aggregate[Basket]) repository.Aggregate[Basket] { return a },
 		} {
 			for end, deleted := range map[string]bool{"": false, ", and deleted": true} {
 				t.Run(name+", "+which+end, func(t *testing.T) {

@@ -2,8 +2,8 @@ package repository
 
 import "github.com/millrace-dev/millrace/aggregate"
 
-// Commit describes a commit that is about to be written. A [SnapshotPolicy] and [WithWrites] receive
-// it.
+// Commit describes a commit that is about to be written. A [SnapshotPolicy] and [WithWrites]
+// receive it.
 type Commit struct {
 	Aggregate aggregate.ID // the aggregate of the commit
 	// Before and After are the versions of the aggregate before and after the commit.

@@ -61,11 +61,11 @@ type Config struct {
 	// Default: [FailOnUnknown].
 	UnknownEvents UnknownEvents
 
-	// MaxAttempts limits how often [Repository.Execute] and [Transaction.Execute] load and decide when
-	// other writers are faster. The pauses between attempts start at about 5 ms, double, and stay
-	// at about 100 ms; with the default they take about 4.5 seconds in total. Against one writer
-	// that never pauses, about four in five attempts fail. So a number far below the default fails
-	// for aggregates that are only busy. Default: 50.
+	// MaxAttempts limits how often [Repository.Execute] and [Transaction.Execute] load and decide
+	// when other writers are faster. The pauses between attempts start at about 5 ms, double, and
+	// stay at about 100 ms; with the default they take about 4.5 seconds in total. Against one
+	// writer that never pauses, about four in five attempts fail. So a number far below the default
+	// fails for aggregates that are only busy. Default: 50.
 	MaxAttempts int
 
 	// Logger receives reports of snapshots that a commit did not store or a load could not use, and

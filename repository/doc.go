@@ -57,12 +57,13 @@
 // A client that shows a state and changes it later can send back the version, in an If-Match header
 // for example. [WithExpectedVersion] then makes the call succeed only at that version:
 //
-//	account, err := accounts.Execute(ctx, "42", Withdraw(30), repository.WithExpectedVersion(version))
+//	expect := repository.WithExpectedVersion(version)
+//	account, err := accounts.Execute(ctx, "42", Withdraw(30), expect)
 //
 // # Commands that take effect once
 //
-// A [WithCommandID] is stored with the commit, in the same transaction. A repeated command whose id the
-// aggregate knows writes nothing, in any process and after any time. Use it in handlers whose
+// A [WithCommandID] is stored with the commit, in the same transaction. A repeated command whose id
+// the aggregate knows writes nothing, in any process and after any time. Use it in handlers whose
 // messages may be delivered twice.
 //
 // A CommandID also makes a command safe to repeat if it is unknown whether its commit was written.
@@ -72,13 +73,14 @@
 //
 // # Several aggregates
 //
-// [Transaction] are the aggregates of one decision, of any types. [Transaction.Execute] loads them, and commits
-// the events of all of them in one transaction, under the condition that none has changed:
+// A [Transaction] is one decision over several aggregates, of any types. [Transaction.Execute]
+// loads them, and commits the events of all of them in one transaction, under the condition that
+// none has changed:
 //
-//	var parts repository.Transaction
-//	from, to := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob")
-//	err := parts.Execute(ctx, func() error {
-//		return Transfer(&from.Part, &to.Part, 30)
+//	var tx repository.Transaction
+//	from, to := accounts.AddTo(&tx, "alice"), accounts.AddTo(&tx, "bob")
+//	err := tx.Execute(ctx, func() error {
+//		return Transfer(&from.Participant, &to.Participant, 30)
 //	})
 //
 // docs/guides/consistency.md says when to use it, and when to use a process manager.
@@ -119,10 +121,11 @@
 // Loads then ignore older snapshots, and the next commit of their aggregate replaces them.
 //
 // With [Config.Redundancy] each snapshot is also stored under its own sequence number, and the last
-// few are kept. [Repository.LoadAtVersion] and [Repository.LoadAtTime], which return an aggregate as it was
-// after some event or at some time, use them. So does [Repository.States], which yields the states
-// after a range of events. The head lists the redundant snapshots. So a commit without a snapshot
-// does nothing for them. A commit with a snapshot removes the oldest with one more request.
+// few are kept. [Repository.LoadAtVersion] and [Repository.LoadAtTime], which return an aggregate
+// as it was after some event or at some time, use them. So does [Repository.States], which yields
+// the states after a range of events. The head lists the redundant snapshots. So a commit without a
+// snapshot does nothing for them. A commit with a snapshot removes the oldest with one more
+// request.
 //
 // # Removal
 //

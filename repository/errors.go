@@ -11,9 +11,9 @@ import (
 // errors come from the packages journal and aggregate.
 var ErrNilDecision = errors.New("the decision is nil: pass a function")
 
-// RefusedError reports that the decision of [Repository.Execute] or [Transaction.Execute] returned an
-// error. Err is that error, and the text is its text. Nothing was written. ID is the id of the
-// aggregate, or of the first part.
+// RefusedError reports that the decision of [Repository.Execute] or [Transaction.Execute] returned
+// an error. Err is that error, and the text is its text. Nothing was written. ID is the id of the
+// aggregate, or of the first participant.
 //
 // All other errors come from the call or the store, so a message handler can ack a command that was
 // refused. Some of the other errors return at each delivery: [journal.ErrInvalidCommit],

@@ -94,7 +94,7 @@ func ExampleRepository_LoadAtTime() {
 		return
 	}
 	accounts, err := repository.New(j, Accounts, repository.Config{
-		// so that LoadAt need not start from the first event
+		// so that LoadAtVersion need not start from the first event
 		Redundancy: &repository.Redundancy{Keep: 12},
 	})
 	if err != nil {

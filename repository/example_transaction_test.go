@@ -106,7 +106,7 @@ func Reserve(show *aggregate.Participant[Show], customer *aggregate.Participant[
 	return nil
 }
 
-// The number of parts may differ from call to call.
+// The number of participants may differ from call to call.
 func ExampleTransaction_Execute_seats() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
@@ -182,7 +182,8 @@ var (
 )
 
 // An aggregate for each address makes addresses unique. The current address of the user has to be
-// among the parts, so it is read first. If it changes in between, ExpectVersion fails the call.
+// among the participants, so it is read first. If it changes in between, WithExpectedVersion fails
+// the call.
 func ExampleTransaction_Execute_unique() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)

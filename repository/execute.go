@@ -34,8 +34,8 @@ import (
 // Before Execute returns the refusal of a command with an id, it reads the version in a
 // transaction, once for each call. This read waits for a commit in progress, which may contain the
 // event that caused the command. If the version has changed, Execute decides again. If the read
-// fails, Execute returns that error and not the refusal. With [WithExpectedVersion] it does not read.
-// docs/reference/cost.md has the costs.
+// fails, Execute returns that error and not the refusal. With [WithExpectedVersion] it does not
+// read. docs/reference/cost.md has the costs.
 //
 // A [*RefusedError] wraps the error of a decision. All other errors are those of Load and Save,
 // except [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written.

@@ -27,13 +27,13 @@ func handlerOf(ctx context.Context, id aggregate.ID, number uint64) context.Cont
 
 type accounts = repository.Repository[Account]
 
-// withdraw and withdrawByParts withdraw 30 by the two ways to execute a command.
+// withdraw and withdrawTogether withdraw 30 by the two ways to execute a command.
 func withdraw(ctx context.Context, r *accounts, id string, o ...repository.Option) error {
 	_, err := r.Execute(ctx, id, Withdraw(30), o...)
 	return err
 }
 
-func withdrawByParts(ctx context.Context, r *accounts, id string, o ...repository.Option) error {
+func withdrawTogether(ctx context.Context, r *accounts, id string, o ...repository.Option) error {
 	var tx repository.Transaction
 	from := r.AddTo(&tx, id)
 	return tx.Execute(ctx, func() error {
@@ -54,12 +54,12 @@ func TestTheHandlerOfAnEventFindsItInItsAggregate(t *testing.T) {
 			assert.GreaterOrEqual(t, a.Version, number)
 			return err
 		},
-		"LoadAt": func(ctx context.Context, r *accounts, id string, number uint64) error {
+		"LoadAtVersion": func(ctx context.Context, r *accounts, id string, number uint64) error {
 			_, err := r.LoadAtVersion(ctx, id, number)
 			return err
 		},
-		"Execute": func(ctx context.Context, r *accounts, id string, _ uint64) error { return withdraw(ctx, r, id) },
-		"Parts":   func(ctx context.Context, r *accounts, id string, _ uint64) error { return withdrawByParts(ctx, r, id) },
+		"Execute":     func(ctx context.Context, r *accounts, id string, _ uint64) error { return withdraw(ctx, r, id) },
+		"Transaction": func(ctx context.Context, r *accounts, id string, _ uint64) error { return withdrawTogether(ctx, r, id) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachTorn(t, func(t *testing.T, r *accounts, id string, number uint64) {
@@ -74,7 +74,7 @@ func TestTheHandlerOfAnEventFindsItInItsAggregate(t *testing.T) {
 func TestACommandIsNotRefusedForAStateThatATransactionIsReplacing(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]func(ctx context.Context, r *accounts, id string, o ...repository.Option) error{
-		"Execute": withdraw, "Parts": withdrawByParts,
+		"Execute": withdraw, "Transaction": withdrawTogether,
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachTorn(t, func(t *testing.T, r *accounts, id string, number uint64) {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// joint is one call of Parts.Execute.
+// joint is one call of Transaction.Execute.
 type joint struct {
 	all     participants
 	journal *engine.Engine
@@ -84,7 +84,7 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 	return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 }
 
-// isForVersion reports whether the part for an aggregate has the option ExpectVersion.
+// isForVersion reports whether the participant for an aggregate has the option WithExpectedVersion.
 func (e *joint) isForVersion(id aggregate.ID) bool {
 	return slices.ContainsFunc(e.all, func(p participant) bool { return p.id() == id && p.isForVersion() })
 }
@@ -125,13 +125,13 @@ func (e *joint) draft(ctx context.Context) (commit *storage.Joint, refusal, err 
 	return commit, nil, nil
 }
 
-// append writes the commit and sets the result of each part.
+// append writes the commit and sets the result of each participant.
 func (e *joint) append(ctx context.Context, commit *storage.Joint) error {
 	begun := time.Now()
 	receipts, err := e.journal.AppendJoint(ctx, *commit)
-	for i, part := range commit.Parts {
-		if len(part.Events) > 0 {
-			e.all[i].countCommit(len(part.Events), begun, err)
+	for i, participant := range commit.Parts {
+		if len(participant.Events) > 0 {
+			e.all[i].countCommit(len(participant.Events), begun, err)
 		}
 	}
 	var unknown *journal.OutcomeUnknownError
@@ -155,9 +155,9 @@ func (e *joint) places() []storage.Place {
 	return places
 }
 
-// moved returns the conflict of a part that has changed since it was loaded. A single part that was
-// just loaded is not read again, except for the first refusal of a command with an id: see
-// [execution.orMoved].
+// moved returns the conflict of a participant that has changed since it was loaded. A single
+// participant that was just loaded is not read again, except for the first refusal of a command
+// with an id: see [execution.orMoved].
 func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err error) {
 	places := e.places()
 	if len(places) == 1 && !places[0].Kept && (e.compared || e.options.commandID == "" || e.all[0].isForVersion()) {
@@ -198,7 +198,7 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 	return e.repeated(ctx, command)
 }
 
-// repeated sets the result of each part to the current aggregate.
+// repeated sets the result of each participant to the current aggregate.
 func (e *joint) repeated(ctx context.Context, command storage.JointCommand) error {
 	if err := e.all.each(func(_ int, p participant) error { return p.endRepeated(ctx, command.VersionOf(p.id())) }); err != nil {
 		return fmt.Errorf("execute: %w", err)

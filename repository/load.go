@@ -49,10 +49,10 @@ func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], erro
 	return r.sealed(a), nil
 }
 
-// LoadAtVersion returns an aggregate as it was after the event with the given number. For 0, it returns
-// the aggregate before its first event. It starts from the latest usable snapshot that is not of a
-// later event: the one in the head, otherwise a redundant one, see [Config.Redundancy]. Saving the
-// result returns a conflict unless it is the latest version.
+// LoadAtVersion returns an aggregate as it was after the event with the given number. For 0, it
+// returns the aggregate before its first event. It starts from the latest usable snapshot that is
+// not of a later event: the one in the head, otherwise a redundant one, see [Config.Redundancy].
+// Saving the result returns a conflict unless it is the latest version.
 //
 // Errors: [*NoSuchEventError] if there are fewer events, [*journal.TruncatedError] if events that
 // it needs have been removed, and the errors of Load.
@@ -73,10 +73,10 @@ func (r *Repository[S]) LoadAtVersion(ctx context.Context, id string, number uin
 // LoadAtTime returns an aggregate as it was at a time: after the last event that had occurred then.
 // If there was none, it returns the aggregate before its first event, with version 0.
 //
-// LoadAsOf finds the event by binary search, with one strongly consistent read for each doubling of
-// the number of events: 17 for 100,000, in the layout journal.Packed up to twice as many. If the
+// LoadAtTime finds the event by binary search, with one strongly consistent read for each doubling
+// of the number of events: 17 for 100,000, in the layout journal.Packed up to twice as many. If the
 // clocks of writers differ, an event may have an earlier time than those before it. Then several
-// places in the history fit the time, and LoadAsOf uses one of them. The errors are those of
+// places in the history fit the time, and LoadAtTime uses one of them. The errors are those of
 // [Repository.LoadAtVersion].
 func (r *Repository[S]) LoadAtTime(ctx context.Context, id string, at time.Time) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)

@@ -9,13 +9,14 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Option configures one call of [Repository.Execute], [Repository.Save] or [Transaction.Execute], or a
-// [Participant]. [WithCommandID], [WithExpectedVersion] and [WithWrites] return options. A nil option has no effect.
+// Option configures one call of [Repository.Execute], [Repository.Save] or [Transaction.Execute],
+// or a [Participant]. [WithCommandID], [WithExpectedVersion] and [WithWrites] return options. A nil
+// option has no effect.
 type Option func(*options)
 
 type options struct {
 	commandID      string // empty for none
-	jointCommandID string // the id of the call to which a part belongs
+	jointCommandID string // the id of the call to which a participant belongs
 	expected       *uint64
 	invalid        error // of an option that cannot work
 	writes         []func(Commit) ([]types.TransactWriteItem, error)
@@ -31,16 +32,16 @@ func optionsOf(given []Option) (options, error) {
 	return o, o.invalid
 }
 
-// WithCommandID makes the call take effect once, however often and by whichever process it is made. The
-// id is stored with the commit, in the same atomic write. A command whose id the aggregate knows
-// writes nothing. Use an id that stays the same when the command is repeated, such as the UUID of
-// its message. The id has 1 to 512 bytes of UTF-8. The same id on another aggregate is another
-// command. It costs two write units in the layout journal.Classic. In journal.Packed it is part of
-// the commit's item, and usually costs nothing more.
+// WithCommandID makes the call take effect once, however often and by whichever process it is made.
+// The id is stored with the commit, in the same atomic write. A command whose id the aggregate
+// knows writes nothing. Use an id that stays the same when the command is repeated, such as the
+// UUID of its message. The id has 1 to 512 bytes of UTF-8. The same id on another aggregate is
+// another command. It costs two write units in the layout journal.Classic. In journal.Packed it is
+// part of the commit's item, and usually costs nothing more.
 //
-// With [Transaction.Execute] the id applies to the whole journal, and costs two write units or more. The
-// ids of Repository.Execute and those of Parts.Execute are not compared with each other.
-// [journal.Config].CommandRetention says how long ids are known.
+// With [Transaction.Execute] the id applies to the whole journal, and costs two write units or
+// more. The ids of Repository.Execute and those of Transaction.Execute are not compared with each
+// other. [journal.Config].CommandRetention says how long ids are known.
 func WithCommandID(id string) Option {
 	return func(o *options) {
 		if o.commandID = id; id == "" {
@@ -49,10 +50,10 @@ func WithCommandID(id string) Option {
 	}
 }
 
-// WithExpectedVersion makes the call succeed only if the aggregate is at a version; 0 is an aggregate
-// without events. Use it for a version that a client sends back, such as in an If-Match header.
-// [Repository.Execute] then runs the decision on that version only. On any other version it writes
-// nothing, does not try again, and returns a [*journal.ConflictError] with both versions.
+// WithExpectedVersion makes the call succeed only if the aggregate is at a version; 0 is an
+// aggregate without events. Use it for a version that a client sends back, such as in an If-Match
+// header. [Repository.Execute] then runs the decision on that version only. On any other version it
+// writes nothing, does not try again, and returns a [*journal.ConflictError] with both versions.
 // [Repository.Save] compares the version with that of the aggregate to be saved. [Repository.AddTo]
 // applies it to one aggregate of several.
 func WithExpectedVersion(version uint64) Option {
@@ -67,10 +68,10 @@ func (o options) conflict(id aggregate.ID, version uint64) error {
 	return &journal.ConflictError{ID: id, Expected: *o.expected, Actual: version}
 }
 
-// WithWrites adds actions to the transaction of the commit, on other tables: an outbox row, or a guard
-// that makes an email address unique. Either everything is written or nothing. If the condition of
-// an action is false, the commit fails with a [*journal.WriteRefusedError], which names the action.
-// A decision without events writes nothing.
+// WithWrites adds actions to the transaction of the commit, on other tables: an outbox row, or a
+// guard that makes an email address unique. Either everything is written or nothing. If the
+// condition of an action is false, the commit fails with a [*journal.WriteRefusedError], which
+// names the action. A decision without events writes nothing.
 //
 // The function is called for each attempt to commit. If it returns an error, nothing is written and
 // the call returns that error. A nil function fails the call with a [journal.ErrInvalidCommit].

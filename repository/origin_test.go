@@ -207,7 +207,7 @@ func TestAStateThatTheCallerChangedIsNeverStored(t *testing.T) {
 	}
 }
 
-// LoadAt does not add to the cache.
+// LoadAtVersion does not add to the cache.
 func TestAStateThatTheCallerChangedDoesNotGetIntoTheCache(t *testing.T) {
 	t.Parallel()
 	for how, ruin := range ruins {

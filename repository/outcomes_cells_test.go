@@ -11,7 +11,7 @@ import (
 // The dimensions of the table of outcomes. Each value is a part of the name of a cell.
 const (
 	byExecute = "Execute"
-	byParts   = "Parts with one part"
+	byParts   = "a Transaction with one participant"
 
 	withoutEvents = "no events"
 	withEvents    = "events"

@@ -236,7 +236,7 @@ func (s *outcomeStore) inject(incident string) (struck func() bool, remove func(
 	}
 }
 
-// invoke calls Execute, or Parts with one part. Expected is -1 for any version.
+// invoke calls Execute, or a Transaction with one participant. Expected is -1 for any version.
 func (c cell) invoke(
 	ctx context.Context, r *repository.Repository[Account], id string, expected int,
 	decide func(Account) (Events, error), options ...repository.Option,

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// This is a table of all outcomes of Execute, and of Parts with one part. A cell of the table is a
+// This is a table of all outcomes of Execute, and of a Transaction with one participant. A cell of the table is a
 // combination of what is stored, what is cached, the options of the call, what the decision does,
 // and what happens meanwhile. The outcome of a cell follows from the rules of model.run.
 func TestExecuteAndPartsEndAsTheTableSays(t *testing.T) {

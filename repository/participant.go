@@ -13,13 +13,14 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Participant is an aggregate of a decision over several; see [Transaction]. Repository.AddTo makes it.
+// Participant is an aggregate of a decision over several; see [Transaction]. Repository.AddTo makes
+// it.
 type Participant[S any] struct {
 	aggregate.Participant[S]
 
 	name       aggregate.ID // not the ID of aggregate.Participant, which a decision may change
 	repository *Repository[S]
-	expected   *uint64      // see ExpectVersion
+	expected   *uint64      // see WithExpectedVersion
 	invalid    error        // the error of the id or of an option
 	loaded     Aggregate[S] // the aggregate to decide on
 	kept       bool         // loaded comes from the cache and may be old
@@ -28,14 +29,14 @@ type Participant[S any] struct {
 	written    []string     // the types of the events that were written
 }
 
-// AddTo adds the aggregate with an id to the parts of a decision, and returns it. It makes no
-// request: [Transaction.Execute] loads the aggregate, and returns the error for an id that is not valid.
-// A part accepts only the option [WithExpectedVersion].
+// AddTo adds the aggregate with an id to the participants of a decision, and returns it. It makes
+// no request: [Transaction.Execute] loads the aggregate, and returns the error for an id that is
+// not valid. A participant accepts only the option [WithExpectedVersion].
 func (r *Repository[S]) AddTo(tx *Transaction, id string, given ...Option) *Participant[S] {
 	p := &Participant[S]{repository: r}
 	options, err := optionsOf(given)
 	if err == nil && (options.commandID != "" || len(options.writes) > 0) {
-		err = fmt.Errorf("%w: a part accepts only ExpectVersion: pass the other options to Execute", journal.ErrInvalidCommit)
+		err = fmt.Errorf("%w: a participant accepts only WithExpectedVersion: pass the other options to Execute", journal.ErrInvalidCommit)
 	}
 	p.expected, p.invalid = options.expected, err
 	if p.name, err = r.definition.ID(id); err != nil {
@@ -46,11 +47,11 @@ func (r *Repository[S]) AddTo(tx *Transaction, id string, given ...Option) *Part
 	return p
 }
 
-// Aggregate returns the aggregate after [Transaction.Execute], as [Repository.Execute] would return it.
-// After an error only its ID is set.
+// Aggregate returns the aggregate after [Transaction.Execute], as [Repository.Execute] would return
+// it. After an error only its ID is set.
 func (p *Participant[S]) Aggregate() Aggregate[S] { return p.after }
 
-// Result reports what [Transaction.Execute] did to one part. Package tracing uses it.
+// Result reports what [Transaction.Execute] did to one participant. Package tracing uses it.
 type Result struct {
 	ID         aggregate.ID // the aggregate
 	Version    uint64       // after the call
@@ -77,13 +78,13 @@ type participant interface {
 	load(ctx context.Context, first bool) error
 	// place returns the version that was loaded.
 	place() storage.Place
-	// isForVersion reports whether the part has ExpectVersion.
+	// isForVersion reports whether the participant has WithExpectedVersion.
 	isForVersion() bool
-	// conflict returns an error if the part expects another version than the loaded one.
+	// conflict returns an error if the participant expects another version than the loaded one.
 	conflict() error
-	// reset prepares the part for another decision.
+	// reset prepares the participant for another decision.
 	reset() error
-	// draft makes the commit of the part.
+	// draft makes the commit of the participant.
 	draft(ctx context.Context, options options) (storage.Commit, error)
 
 	// endCommitted ends the call with the aggregate after the commit.

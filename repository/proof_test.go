@@ -100,11 +100,11 @@ func TestTheVersionOfAConflictIsProven(t *testing.T) {
 
 func TestTheVersionOfAnEarlierStateIsNotProvenEvenIfItIsTheLast(t *testing.T) {
 	for name, load := range map[string]func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error){
-		"LoadAt": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
+		"LoadAtVersion": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
 			t.Helper()
 			return repo.LoadAtVersion(t.Context(), "42", 3)
 		},
-		"LoadAsOf": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
+		"LoadAtTime": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
 			t.Helper()
 			return repo.LoadAtTime(t.Context(), "42", time.Now().Add(time.Hour))
 		},

@@ -317,10 +317,10 @@ func TestADeletedAggregateIsNotLoadedAndTakesNoCommand(t *testing.T) {
 		require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.RemoveOptions{}))
 
 		for what, do := range map[string]func() error{
-			"Load":    func() error { _, err := repo.Load(t.Context(), "42"); return err },
-			"LoadAt":  func() error { _, err := repo.LoadAtVersion(t.Context(), "42", 1); return err },
-			"Execute": func() error { _, err := repo.Execute(t.Context(), "42", Deposit(1)); return err },
-			"Save":    func() error { _, err := repo.Save(t.Context(), a, Events{Deposited{1}}); return err },
+			"Load":          func() error { _, err := repo.Load(t.Context(), "42"); return err },
+			"LoadAtVersion": func() error { _, err := repo.LoadAtVersion(t.Context(), "42", 1); return err },
+			"Execute":       func() error { _, err := repo.Execute(t.Context(), "42", Deposit(1)); return err },
+			"Save":          func() error { _, err := repo.Save(t.Context(), a, Events{Deposited{1}}); return err },
 		} {
 			var deleted *journal.DeletedError
 			require.ErrorAs(t, do(), &deleted, what)

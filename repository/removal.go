@@ -14,8 +14,8 @@ import (
 // Version is the version on which the caller decided, as in [Aggregate]. If the aggregate has
 // another version, nothing is removed and the error is a [*journal.ConflictError]. Consumer groups
 // do not learn of the deletion. Save an event that reports it first, and use
-// [journal.RemoveOptions].After so that groups can read the event. The layout journal.Packed does not
-// have After: wait there until all groups have handled the event (groups.Groups.WaitApplied).
+// [journal.RemoveOptions].After so that groups can read the event. The layout journal.Packed does
+// not have After: wait there until all groups have handled the event (groups.Groups.WaitApplied).
 //
 // After an error, call Delete again with the same version: it continues with the rest.
 func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, removal journal.RemoveOptions) error {

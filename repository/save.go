@@ -11,8 +11,8 @@ import (
 )
 
 // Save appends events to an aggregate, 1 to 99 of them in one atomic write, and returns the
-// aggregate after them. Without events and without a [WithCommandID] it does nothing. The events carry
-// the metadata of the context; see [aggregate.ContextWithMetadata].
+// aggregate after them. Without events and without a [WithCommandID] it does nothing. The events
+// carry the metadata of the context; see [aggregate.ContextWithMetadata].
 //
 // The version of the aggregate is the condition: if another writer has committed meanwhile, the
 // error is a [*journal.ConflictError]. Save does not try again, because only the caller can decide

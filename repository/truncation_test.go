@@ -77,7 +77,7 @@ func TestATruncationBetweenHeadAndEventsIsNoError(t *testing.T) {
 				return r.Load(t.Context(), "42")
 			}, 5,
 		},
-		"LoadAsOf": {
+		"LoadAtTime": {
 			func(r *repository.Repository[Account]) (repository.Aggregate[Account], error) {
 				return r.LoadAtTime(t.Context(), "42", time.Now().Add(time.Hour))
 			}, 5,
@@ -111,11 +111,11 @@ func TestADeletionBetweenHeadAndEventsIsReportedAsOne(t *testing.T) {
 	t.Parallel()
 	for name, load := range map[string]func(*repository.Repository[Account]) error{
 		"Load": func(r *repository.Repository[Account]) error { _, err := r.Load(t.Context(), "42"); return err },
-		"LoadAt": func(r *repository.Repository[Account]) error {
+		"LoadAtVersion": func(r *repository.Repository[Account]) error {
 			_, err := r.LoadAtVersion(t.Context(), "42", 2)
 			return err
 		},
-		"LoadAsOf": func(r *repository.Repository[Account]) error {
+		"LoadAtTime": func(r *repository.Repository[Account]) error {
 			_, err := r.LoadAtTime(t.Context(), "42", time.Now())
 			return err
 		},

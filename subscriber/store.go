@@ -27,8 +27,8 @@ type PositionStore interface {
 	Advance(ctx context.Context, group GroupKey, id aggregate.ID, epoch, from, to uint64) error
 }
 
-// GroupKey identifies the positions of a consumer group. A store keeps positions separately for each
-// value of it.
+// GroupKey identifies the positions of a consumer group. A store keeps positions separately for
+// each value of it.
 type GroupKey struct {
 	// Name is the group's name, as in [Config].ConsumerGroup.
 	Name string

@@ -21,9 +21,9 @@ type Config struct {
 	// program has called otel.SetTextMapPropagator.
 	Propagator propagation.TextMapPropagator
 
-	// ContinueTrace makes the spans of [Middleware] and [StepMiddleware] children of the span in the
-	// metadata, instead of linking them to it. Then a command and everything that it leads to is
-	// one trace. A parent-based sampler decides once for the whole trace. A group that reads
+	// ContinueTrace makes the spans of [Middleware] and [StepMiddleware] children of the span in
+	// the metadata, instead of linking them to it. Then a command and everything that it leads to
+	// is one trace. A parent-based sampler decides once for the whole trace. A group that reads
 	// history adds spans to old traces. Default: false.
 	ContinueTrace bool
 }

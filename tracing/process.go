@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// StepMiddleware returns a function for process.Config.Middleware, which adds a span to each step of a
-// process manager. The events, commands and timeouts of the step carry that span.
+// StepMiddleware returns a function for process.Config.Middleware, which adds a span to each step
+// of a process manager. The events, commands and timeouts of the step carry that span.
 //
 // The step of an event is a child of the span of the context, which is usually the span of
 // [Middleware]. The step of a timeout has its own trace, with a link to the step that set the

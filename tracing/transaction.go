@@ -11,36 +11,36 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Transaction wraps [repository.Transaction], and adds a span to each Execute. The span has all aggregates as
-// an attribute. The handling of the events is linked to it.
+// Transaction wraps [repository.Transaction], and adds a span to each Execute. The span has all
+// aggregates as an attribute. The handling of the events is linked to it.
 type Transaction struct {
 	tx     *repository.Transaction
 	config Config
 }
 
-// NewTransaction returns [Transaction] that add spans to parts.
+// NewTransaction returns a [Transaction] that adds spans to another one.
 func NewTransaction(tx *repository.Transaction, config Config) Transaction {
 	return Transaction{tx, config}
 }
 
 // Execute calls [repository.Transaction.Execute] in a span, which includes all attempts.
-func (tx Transaction) Execute(ctx context.Context, decide func() error, given ...repository.Option) (err error) {
+func (t Transaction) Execute(ctx context.Context, decide func() error, given ...repository.Option) (err error) {
 	if decide == nil {
-		return tx.tx.Execute(ctx, nil, given...) // refuses it
+		return t.tx.Execute(ctx, nil, given...) // refuses it
 	}
-	propagator := tx.config.propagator()
+	propagator := t.config.propagator()
 	var types, aggregates []string
-	for _, p := range tx.tx.Results() {
+	for _, p := range t.tx.Results() {
 		aggregates, types = append(aggregates, p.ID.String()), append(types, p.ID.Type)
 	}
 	ctx = withParent(ctx, propagator, aggregate.MetadataFromContext(ctx))
-	ctx, span := tx.config.tracer().Start(ctx, "commit "+strings.Join(once(types), ", "), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
+	ctx, span := t.config.tracer().Start(ctx, "commit "+strings.Join(once(types), ", "), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
 		system, semconv.MessagingOperationName("commit"), semconv.MessagingOperationTypeSend, aggregatesKey.StringSlice(aggregates),
 	))
 	ctx = withTrace(ctx, propagator)
 	spanned(span, func() {
 		decisions := 0
-		err = tx.tx.Execute(ctx, func() error {
+		err = t.tx.Execute(ctx, func() error {
 			decisions++
 			return decide()
 		}, given...)
@@ -51,16 +51,16 @@ func (tx Transaction) Execute(ctx context.Context, decide func() error, given ..
 			span.SetAttributes(outcomeKey.String("refused"))
 			return
 		}
-		tx.note(span, err)
+		t.note(span, err)
 	})
 	return err
 }
 
 // note records in a span the outcome of a commit to several aggregates.
-func (tx Transaction) note(span trace.Span, err error) {
+func (t Transaction) note(span trace.Span, err error) {
 	var events []string
 	repeated := false
-	for _, p := range tx.tx.Results() {
+	for _, p := range t.tx.Results() {
 		events = append(events, p.EventTypes...)
 		repeated = repeated || p.Repeated
 	}

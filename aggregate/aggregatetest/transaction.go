@@ -7,8 +7,9 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Participant returns the aggregate of the scenario as a part of a decision over several aggregates; see
-// [Transaction]. Its ID has a Type and no Value. Set the Value if the decision uses it.
+// Participant returns the aggregate of the scenario as a part of a decision over several
+// aggregates; see [Transaction]. Its ID has a Type and no Value. Set the Value if the decision uses
+// it.
 func (s *Scenario[S]) Participant() *aggregate.Participant[S] { return &s.participant }
 
 // Transaction lists the scenarios of the aggregates that one decision changes:
@@ -16,7 +17,7 @@ func (s *Scenario[S]) Participant() *aggregate.Participant[S] { return &s.partic
 //	from := aggregatetest.Given(t, Accounts, Deposited{100})
 //	to := aggregatetest.Given(t, Accounts)
 //	aggregatetest.Transaction{from, to}.When(func() error {
-//		return Transfer(from.Part(), to.Part(), 30)
+//		return Transfer(from.Participant(), to.Participant(), 30)
 //	})
 //	from.Then(Withdrawn{30})
 //	to.Then(Deposited{30})
@@ -37,12 +38,12 @@ type AnyScenario interface {
 	expectErrorFunc(check func(t testing.TB, err error))
 }
 
-// When makes a decision over the parts, on their states so far. The events that it appends become
-// part of the histories. When checks the decision as [Scenario.When] does. If a decision appends to
-// a scenario that is not among the parts, the test fails at its end.
+// When makes a decision over the participants, on their states so far. The events that it appends
+// become part of the histories. When checks the decision as [Scenario.When] does. If a decision
+// appends to a scenario that is not among the participants, the test fails at its end.
 func (tx Transaction) When(decide func() error) Transaction {
 	if len(tx) == 0 {
-		panic("aggregatetest: Parts has no scenarios, so there is no test to fail")
+		panic("aggregatetest: Transaction has no scenarios, so there is no test to fail")
 	}
 	tx[0].test().Helper()
 	if decide == nil {
@@ -51,7 +52,7 @@ func (tx Transaction) When(decide func() error) Transaction {
 	}
 	for i, p := range tx {
 		if slices.Contains(tx[:i], p) {
-			p.fail("the scenario is among the parts twice: use one for each aggregate")
+			p.fail("the scenario is among the participants twice: use one for each aggregate")
 			return tx
 		}
 	}
@@ -74,7 +75,7 @@ func (tx Transaction) When(decide func() error) Transaction {
 			return tx
 		}
 		if i > 0 {
-			p.leaveRefusal() // the test expects the refusal on the first part
+			p.leaveRefusal() // the test expects the refusal on the first participant
 		}
 	}
 	return tx
@@ -123,4 +124,4 @@ func (s *Scenario[S]) expectErrorFunc(check func(t testing.TB, err error)) {
 
 // forgotten is the failure of a scenario to which a decision appended although the scenario was not
 // among its [Transaction].
-const forgotten = "a decision appended events to it, but it is not among the Parts of When"
+const forgotten = "a decision appended events to it, but it is not among the scenarios of When"

@@ -83,15 +83,15 @@ func TestScenariosOfSeveralAggregatesFail(t *testing.T) {
 			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
 			aggregatetest.Transaction{from, to}.When(transfer(from.Participant(), to.Participant(), 1)).ThenError(errFrozen)
 		}, "expected a refusal"},
-		"a scenario that is not among the parts": {func(t testing.TB) {
+		"a scenario that is not among the participants": {func(t testing.TB) {
 			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
 			aggregatetest.Transaction{from}.When(transfer(from.Participant(), to.Participant(), 1))
-		}, "not among the Parts of When"},
-		"an expectation of a scenario that is not among the parts": {func(t testing.TB) {
+		}, "not among the scenarios of When"},
+		"an expectation of a scenario that is not among the participants": {func(t testing.TB) {
 			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
 			aggregatetest.Transaction{from}.When(transfer(from.Participant(), to.Participant(), 1))
 			to.Then(Deposited{Currency: "EUR", Amount: 1})
-		}, "not among the Parts of When"},
+		}, "not among the scenarios of When"},
 		"a scenario twice": {func(t testing.TB) {
 			from := aggregatetest.Given(t, Wallets, funds)
 			aggregatetest.Transaction{from, from}.When(func() error { return nil })

@@ -20,7 +20,7 @@ var Programs = []Program{
 		Name: "Load", Row: "repository: Load", As: []string{"journal.Open"}, Both: Needs{Journal: reads, Snapshot: "GetItem"},
 		Classic: Needs{JournalIndex: index}, Packed: Needs{Snapshot: "BatchGetItem"},
 	},
-	{Name: "LoadAt, LoadAsOf, States", As: []string{"Load"}, Classic: Needs{SnapshotIndex: index}},
+	{Name: "LoadAtVersion, LoadAtTime, States", As: []string{"Load"}, Classic: Needs{SnapshotIndex: index}},
 	{Name: "Execute, Save", As: []string{"Load"}, Both: Needs{Journal: "PutItem", Snapshot: "PutItem UpdateItem"}},
 	{
 		Name: "with redundant snapshots up to a number", Classic: Needs{Snapshot: "DeleteItem BatchWriteItem"},
@@ -29,7 +29,7 @@ var Programs = []Program{
 	{Name: "with command ids", Classic: Needs{Snapshot: "ConditionCheckItem"}},
 	{Name: "with writes of the caller", Both: Needs{Projected: "PutItem UpdateItem DeleteItem ConditionCheckItem"}},
 	{
-		Name: "Parts", As: []string{"Execute, Save"},
+		Name: "Transaction", As: []string{"Execute, Save"},
 		Classic: Needs{Snapshot: "ConditionCheckItem"}, Packed: Needs{Journal: "ConditionCheckItem"},
 	},
 	{

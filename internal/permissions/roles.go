@@ -5,7 +5,7 @@ import "slices"
 // The programs of roles that are parts of other roles.
 var (
 	writer = []string{
-		"journal.Open", "LoadAt, LoadAsOf, States", "Execute, Save", "with redundant snapshots up to a number", "with command ids", "Parts", "publisher",
+		"journal.Open", "LoadAtVersion, LoadAtTime, States", "Execute, Save", "with redundant snapshots up to a number", "with command ids", "Transaction", "publisher",
 		"journal/encrypt",
 	}
 	consumer = []string{"journal.Open", "subscriber", "dedup: Positions", "dedup: Keys", "journal/encrypt"}

@@ -9,9 +9,9 @@
 //
 // # Terms
 //
-//   - [Export] writes an archive. [ResumePosition] returns the position at which an interrupted export can
-//     be resumed. An aggregate that cannot be read ends the export, unless ExportOptions.Unreadable
-//     leaves it out.
+//   - [Export] writes an archive. [ResumePosition] returns the position at which an interrupted
+//     export can be resumed. An aggregate that cannot be read ends the export, unless
+//     ExportOptions.Unreadable leaves it out.
 //   - [Import] writes the events of an archive into a journal. Run it again to continue after an
 //     error.
 //   - [Verify] reads a journal, [VerifyArchive] reads an archive, and [Compare] reads both. They

@@ -59,9 +59,9 @@ type ExportOptions struct {
 //
 // Export keeps at most a few pages in memory for each aggregate that is being read, whatever the
 // length of its history. It returns the size of the archive. An archive is complete if Export has
-// returned without an error; its last line shows this. Otherwise resume it with [ResumePosition]. This
-// includes *journal.TruncatedError, which means that an aggregate was truncated or deleted while it
-// was read.
+// returned without an error; its last line shows this. Otherwise resume it with [ResumePosition].
+// This includes *journal.TruncatedError, which means that an aggregate was truncated or deleted
+// while it was read.
 //
 // Errors: [ErrInvalidOptions], [*OtherJournalError], the errors of w, and these of package journal:
 // ErrNotFound if Only names an aggregate that does not exist, [*journal.CorruptItemError] and

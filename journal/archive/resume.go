@@ -40,10 +40,10 @@ func (p Position) Check(j *journal.Journal) error {
 	return nil
 }
 
-// ResumePosition reads an archive whose export was interrupted, at any byte, and returns where to resume
-// it. Cut the file to [Position.Offset] bytes, and pass the position to [Export], with a writer
-// that appends. An empty file is the beginning. [Position.Check] reports whether the archive is of
-// another journal.
+// ResumePosition reads an archive whose export was interrupted, at any byte, and returns where to
+// resume it. Cut the file to [Position.Offset] bytes, and pass the position to [Export], with a
+// writer that appends. An empty file is the beginning. [Position.Check] reports whether the archive
+// is of another journal.
 //
 // If nothing can be cut off, as in an object store, copy that many bytes to a new object and let
 // the export append to it.

@@ -8,7 +8,7 @@
 //		Then(Reserved{}, Ended{"approved"}).
 //		ThenCommands(ApproveOrder{Order: "o1"}).
 //		ThenCancelled("credit").
-//		ThenOver()
+//		ThenEnded()
 //
 // A failure shows missing values with a minus sign, unexpected values with a plus sign, the fields
 // of values that differ, and then the whole step. If the input led to no step, it says why: the

@@ -28,7 +28,7 @@ func (s *Scenario[S]) unhandled() string {
 		// The definition is wrong. A test should not expect this.
 		return text
 	case errors.Is(s.err, process.ErrIgnored):
-		return text + " (if this is expected, call ThenPassedOver)"
+		return text + " (if this is expected, call ThenIgnored)"
 	}
 	return text + " (if this is expected, call ThenError)"
 }

@@ -36,7 +36,7 @@ type Scenario[S any] struct {
 	// Timeouts that are no longer set, and why.
 	gone   map[string]string
 	step   process.Step[S]
-	err    error // error of the latest input, also if it was passed over
+	err    error // error of the latest input, also if it was ignored
 	seen   bool  // whether the test has expected err
 	failed bool
 }
@@ -232,7 +232,7 @@ func (s *Scenario[S]) ThenCancelled(want ...string) *Scenario[S] {
 }
 
 // ThenProcess expects that the inputs belong to the process with this id, as the key functions of
-// their reactions say. The inputs may have been passed over.
+// their reactions say. The inputs may have been ignored.
 func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 	s.t.Helper()
 	switch {
@@ -245,11 +245,11 @@ func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 	return s
 }
 
-// ThenIgnored expects that the latest input was passed over, because the process had nothing to
+// ThenIgnored expects that the latest input was ignored, because the process had nothing to
 // do.
 func (s *Scenario[S]) ThenIgnored() *Scenario[S] {
 	s.t.Helper()
-	return s.refusal("to be passed over", process.ErrIgnored)
+	return s.refusal("to be ignored", process.ErrIgnored)
 }
 
 // ThenError expects an error for which errors.Is(err, target) is true.
@@ -297,7 +297,7 @@ func (s *Scenario[S]) ThenEnded() *Scenario[S] {
 	case s.history.Len() == 0:
 		s.fail("the process is not over: it has not begun")
 	case !s.definition.Ended(s.state):
-		s.fail("the process is not over: OverWhen does not hold for its state %s", diff.Show(s.state))
+		s.fail("the process is not over: EndsWhen does not hold for its state %s", diff.Show(s.state))
 	}
 	return s
 }

@@ -167,37 +167,37 @@ the step was:
 		},
 		"no reaction": {
 			func(t testing.TB) { started(t).When(unknown{}).Then() },
-			`When 2 (event "unknown"): passed over: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, call ThenPassedOver)`,
+			`When 2 (event "unknown"): ignored: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, call ThenIgnored)`,
 		},
 		"no reaction, of a process that is over": {
 			func(t testing.TB) { processtest.Given(t, watches, Rang{}).When(unknown{}) },
-			`When 1 (event "unknown"): passed over: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, call ThenPassedOver)`,
+			`When 1 (event "unknown"): ignored: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, call ThenIgnored)`,
 		},
 		"no process, and no source": {
 			func(t testing.TB) { processtest.Given(t, watches).When(Tick{}).Then(Wound{}) },
-			`When 1 (event "tick"): passed over: its reaction returned no process for processtest_test.Tick{}, whose source is not known: if the reaction uses that, pass When a process.Input with its Source (if this is expected, call ThenPassedOver)`,
+			`When 1 (event "tick"): ignored: its reaction returned no process for processtest_test.Tick{}, whose source is not known: if the reaction uses that, pass When a process.Input with its Source (if this is expected, call ThenIgnored)`,
 		},
 		"no process, with a source": {
 			func(t testing.TB) {
 				processtest.Given(t, watches).When(Tick{}, process.Input{Source: aggregate.ID{Type: "clock", Value: "c1"}})
 			},
-			`When 1 (event "tick"): passed over: its reaction returned no process for processtest_test.Tick{} of clock "c1" (if this is expected, call ThenPassedOver)`,
+			`When 1 (event "tick"): ignored: its reaction returned no process for processtest_test.Tick{} of clock "c1" (if this is expected, call ThenIgnored)`,
 		},
 		"not begun": {
 			func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).Then() },
-			`When 1 (event "tock"): passed over: its process has not begun, and its reaction is not marked with Starts (if this is expected, call ThenPassedOver)`,
+			`When 1 (event "tock"): ignored: its process has not begun, and its reaction is not marked with Starts (if this is expected, call ThenIgnored)`,
 		},
 		"nothing to do": {
 			func(t testing.TB) { processtest.Given(t, watches, Wound{}).When(Tock{"idle"}) },
-			`When 1 (event "tock"): passed over: its reaction returned an empty step (if this is expected, call ThenPassedOver)`,
+			`When 1 (event "tock"): ignored: its reaction returned an empty step (if this is expected, call ThenIgnored)`,
 		},
 		"over": {
 			func(t testing.TB) { started(t).WhenTimeout("alarm", "anna").When(Tock{"anna"}).ThenCancelled("alarm") },
-			`When 3 (event "tock"): passed over: its process is over since When 2 (timeout "alarm"), which led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenPassedOver)`,
+			`When 3 (event "tock"): ignored: its process is over since When 2 (timeout "alarm"), which led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenIgnored)`,
 		},
 		"over from the start": {
 			func(t testing.TB) { processtest.Given(t, watches, Rang{}).When(Tock{"anna"}) },
-			`When 1 (event "tock"): passed over: its process is over since Given, which led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenPassedOver)`,
+			`When 1 (event "tock"): ignored: its process is over since Given, which led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenIgnored)`,
 		},
 		"another process": {
 			func(t testing.TB) { started(t).When(Tock{"berta"}).Then(Wound{}) },
@@ -213,7 +213,7 @@ the step was:
 		},
 		"no process that was expected": {
 			func(t testing.TB) { processtest.Given(t, watches).When(unknown{}).ThenProcess("berta") },
-			`When 1 (event "unknown"): expected the process "berta", got none: passed over: there is no reaction to event type "unknown", only to "tick", "tock"`,
+			`When 1 (event "unknown"): expected the process "berta", got none: ignored: there is no reaction to event type "unknown", only to "tick", "tock"`,
 		},
 		"a timeout that was never set": {
 			func(t testing.TB) { started(t).WhenTimeout("snooze", "anna") },
@@ -237,7 +237,7 @@ the step was:
 		},
 		"another error": {
 			func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).ThenError(errStuck) },
-			`When 1 (event "tock"): expected the error "stuck", got the error: passed over: its process has not begun, and its reaction is not marked with Starts`,
+			`When 1 (event "tock"): expected the error "stuck", got the error: ignored: its process has not begun, and its reaction is not marked with Starts`,
 		},
 		"nil as the error": {
 			func(t testing.TB) { started(t).ThenError(nil) },
@@ -247,13 +247,13 @@ the step was:
 			func(t testing.TB) { started(t).ThenError(errStuck) },
 			"When 1 (event \"tick\"): expected the error \"stuck\", but it was handled\n" + woundStep,
 		},
-		"not passed over": {
+		"not ignored": {
 			func(t testing.TB) { started(t).ThenIgnored() },
-			"When 1 (event \"tick\"): expected to be passed over, but it was handled\n" + woundStep,
+			"When 1 (event \"tick\"): expected to be ignored, but it was handled\n" + woundStep,
 		},
 		"not over": {
 			func(t testing.TB) { processtest.Given(t, watches, Wound{}).ThenEnded() },
-			`Given: the process is not over: OverWhen does not hold for its state processtest_test.Watch{}`,
+			`Given: the process is not over: EndsWhen does not hold for its state processtest_test.Watch{}`,
 		},
 		"not over, as it has not begun": {
 			func(t testing.TB) { processtest.Given(t, watches).ThenEnded() },

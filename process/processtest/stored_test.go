@@ -52,24 +52,24 @@ func TestStoredEventsComeAsThoseOfToday(t *testing.T) {
 func TestStoredEventsThatLeadToNoStepSayWhy(t *testing.T) {
 	t.Parallel()
 
-	const expect = " (if this is expected, call ThenPassedOver)"
+	const expect = " (if this is expected, call ThenIgnored)"
 	for name, test := range map[string]struct {
 		scenario func(s *processtest.Scenario[Watch])
 		says     string
 	}{
 		"no event of today": {
 			func(s *processtest.Scenario[Watch]) { s.WhenStored(clocks, "none.v0", `{}`) },
-			`When 1 (event "none.v0"): passed over: its upcasters return no event` + expect,
+			`When 1 (event "none.v0"): ignored: its upcasters return no event` + expect,
 		},
 		"no process": {
 			func(s *processtest.Scenario[Watch]) { s.WhenStored(clocks, "tick.v0", `{}`) },
-			`When 1 (event "tick"): passed over: its reaction returned no process for the stored "tick.v0" {}, whose source is not known: if the reaction uses that, pass When a process.Input with its Source` + expect,
+			`When 1 (event "tick"): ignored: its reaction returned no process for the stored "tick.v0" {}, whose source is not known: if the reaction uses that, pass When a process.Input with its Source` + expect,
 		},
 		"the last of several": {
 			func(s *processtest.Scenario[Watch]) {
 				s.WhenStored(clocks, "both.v0", `{"Second":"anna"}`)
 			},
-			`When 2 (event "tock"): passed over: its process has not begun, and its reaction is not marked with Starts` + expect,
+			`When 2 (event "tock"): ignored: its process has not begun, and its reaction is not marked with Starts` + expect,
 		},
 		"no definition": {
 			func(s *processtest.Scenario[Watch]) { s.WhenStored(nil, "tick", `{}`) },

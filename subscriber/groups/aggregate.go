@@ -26,9 +26,9 @@ func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) erro
 }
 
 // Skip skips a single event: the group continues with the event after it. The number must be that
-// of the next event of the aggregate that the group has to handle ([BehindAggregate].Next), so a repeated
-// call does not skip another event. Skip also unparks the aggregate. It leaves a record of the
-// event, with the reason for which it was parked, see [Group.Skipped].
+// of the next event of the aggregate that the group has to handle ([BehindAggregate].Next), so a
+// repeated call does not skip another event. Skip also unparks the aggregate. It leaves a record of
+// the event, with the reason for which it was parked, see [Group.Skipped].
 //
 // If the aggregate is not parked, the owner of the shard may be handling the event, or deliver it
 // once more, until it notices that it has lost the shard. Its acks then do not count, and the

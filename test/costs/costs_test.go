@@ -358,7 +358,7 @@ func others(t *testing.T) string {
 			require.NoError(t, loaded(r))
 			return w.bill(func(context.Context) error { return loaded(r) })
 		}},
-		{"LoadAt, 5 events after a redundant snapshot", func(w world) bill {
+		{"LoadAtVersion, 5 events after a redundant snapshot", func(w world) bill {
 			r := w.repository(repository.Config{Snapshots: repository.Every(10), Redundancy: &repository.Redundancy{Keep: 3}})
 			for range 25 {
 				_, err := r.Execute(t.Context(), id, always(written(event, state)))

@@ -61,7 +61,7 @@ func TestWritersNeedNoOtherPermissions(t *testing.T) {
 				}
 				return nil
 			}},
-			{[]string{"Parts", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
+			{[]string{"Transaction", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				for range 2 {
 					var tx repository.Transaction
 					a := r.AddTo(&tx, "a")

@@ -63,12 +63,12 @@ type permissionsPage struct {
 
 // alsoOf says which programs a row of the second table is about, if it has a name of its own.
 var alsoOf = map[string][]string{
-	"Load, LoadAt, LoadAsOf, States, Execute, Save": {"repository: Load", "LoadAt, LoadAsOf, States", "Execute, Save"},
-	"Save, Execute with redundant snapshots":        {"with redundant snapshots up to a number"},
-	"Truncate":                                      {"journal: Truncate, Delete"},
-	"Delete":                                        {"journal: Truncate, Delete"},
-	"groups: Trim, TrimEvery":                       {"Trim, TrimEvery"},
-	"Parts, with parts that get no events":          {"Parts"},
+	"Load, LoadAtVersion, LoadAtTime, States, Execute, Save": {"repository: Load", "LoadAtVersion, LoadAtTime, States", "Execute, Save"},
+	"Save, Execute with redundant snapshots":                 {"with redundant snapshots up to a number"},
+	"Truncate":                                               {"journal: Truncate, Delete"},
+	"Delete":                                                 {"journal: Truncate, Delete"},
+	"groups: Trim, TrimEvery":                                {"Trim, TrimEvery"},
+	"Transaction, with participants that get no events":      {"Transaction"},
 }
 
 // sameAs resolves what a cell refers to. The first that a cell has counts.

@@ -234,20 +234,20 @@ func (w *writer) past() {
 		return
 	}
 	number := w.random.Uint64N(floor + 1)
-	told := w.mortal("LoadAt", id)
+	told := w.mortal("LoadAtVersion", id)
 	a, err := w.repo.LoadAtVersion(w.alive, id, number)
 	told(err)
 	if w.truncated(id, 1, err) {
 		return
 	}
 	if err != nil {
-		w.readError("LoadAt", err)
+		w.readError("LoadAtVersion", err)
 		return
 	}
 	if a.Version != number {
-		w.truth.report(Wrong, "LoadAt returned thing %s at version %d, asked for %d", id, a.Version, number)
+		w.truth.report(Wrong, "LoadAtVersion returned thing %s at version %d, asked for %d", id, a.Version, number)
 	}
-	w.truth.observe("LoadAt", id, number, a.State)
+	w.truth.observe("LoadAtVersion", id, number, a.State)
 	if w.random.IntN(2) == 0 {
 		w.truth.see("saved to an earlier version")
 		w.saveTo(a)

@@ -30,7 +30,7 @@ type history struct {
 	ID      aggregate.ID
 	Version uint64
 	From    uint64 // the number of the first event that was not truncated
-	// Lost has the numbers for which LoadAt has no state, because events were truncated.
+	// Lost has the numbers for which LoadAtVersion has no state, because events were truncated.
 	Lost     []uint64          `json:",omitempty"`
 	States   []json.RawMessage // after event 1, 2 and so on; nil for letters
 	Times    []time.Time       // at or after event 1, 2 and so on, and before the next

@@ -37,7 +37,7 @@ func Trace(provider trace.TracerProvider) (millrace.Config, process.Config) {
 	otel.SetTracerProvider(provider)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
 	return millrace.Config{Middleware: []message.HandlerMiddleware{tracing.Middleware(tracing.Config{})}},
-		process.Config{Middleware: tracing.StepMiddleware(tracing.Config{})} // of each process manager
+		process.Config{Middleware: tracing.StepMiddleware(tracing.Config{})} // of each manager
 }
 
 // Logger logs what all parts of an App do.

@@ -105,7 +105,7 @@ sent: all, those of one type, or those of one process.
 With --json commands are shown with their payloads.
 
 With --open, list the processes that have begun and are not over, the oldest first, with their last
-event and their state. It lists only processes whose definition has OverWhen. It does not show
+event and their state. It lists only processes whose definition has EndsWhen. It does not show
 encrypted states.
 
 Both lists cost half a read unit for each 4 KB of the whole table. For one process they cost one unit

@@ -1,7 +1,7 @@
 package aggregate
 
-// Participant is one aggregate in a decision over several. The decision reads the State of its parts and
-// appends events to some of them:
+// Participant is one aggregate in a decision over several. The decision reads the State of its
+// participants and appends events to some of them:
 //
 //	func Transfer(from, to *aggregate.Participant[Account], amount int) error {
 //		if from.State.Balance < amount {
@@ -12,7 +12,7 @@ package aggregate
 //		return nil
 //	}
 //
-// Package repository loads the parts and commits their events in one transaction. Like a
+// Package repository loads the participants and commits their events in one transaction. Like a
 // [Decision], such a function may run more than once, and must not change the maps, slices and
 // pointers in a State.
 type Participant[S any] struct {
