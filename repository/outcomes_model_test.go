@@ -30,8 +30,8 @@ const (
 	ownAmount    = 10 // of the command, also if another process executes it
 )
 
-// model is the specification of Execute, and of a Transaction with one participant. It knows versions, and makes
-// no requests.
+// model is the specification of Execute, and of a Transaction with one participant. It knows
+// versions, and makes no requests.
 type model struct {
 	cell
 	history  []int // the amounts of the stored events
@@ -49,16 +49,18 @@ type model struct {
 	asRead   bool  // the aggregate of a repeated command is the one that was read before
 }
 
-// Execute and a Transaction with one participant differ in these ways. A participant also has its ID after an error.
+// Execute and a Transaction with one participant differ in these ways. A participant also has its
+// ID after an error.
 
 // decidesTwice reports whether a decision on the cached state, which writes nothing, and the
-// decision on the stored state are one attempt. A Transaction reads several aggregates. It begins again
-// after each change, and counts that as an attempt.
+// decision on the stored state are one attempt. A Transaction reads several aggregates. It begins
+// again after each change, and counts that as an attempt.
 func (c cell) decidesTwice() bool { return c.call == byExecute }
 
 // asksFirst reports whether a call looks for its command before it compares the version. If it
-// finds the command, it returns the aggregate that it has read. The comparison of a Transaction is about
-// all participants together, so it comes first. A Transaction reads the aggregates of a repeated command again.
+// finds the command, it returns the aggregate that it has read. The comparison of a Transaction is
+// about all participants together, so it comes first. A Transaction reads the aggregates of a
+// repeated command again.
 func (c cell) asksFirst() bool { return c.call == byExecute }
 
 // hasCommands reports whether a state holds the ids of the commands that led to it. The guard of a

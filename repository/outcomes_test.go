@@ -14,9 +14,10 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// This is a table of all outcomes of Execute, and of a Transaction with one participant. A cell of the table is a
-// combination of what is stored, what is cached, the options of the call, what the decision does,
-// and what happens meanwhile. The outcome of a cell follows from the rules of model.run.
+// This is a table of all outcomes of Execute, and of a Transaction with one participant. A cell of
+// the table is a combination of what is stored, what is cached, the options of the call, what the
+// decision does, and what happens meanwhile. The outcome of a cell follows from the rules of
+// model.run.
 func TestExecuteAndPartsEndAsTheTableSays(t *testing.T) {
 	t.Parallel()
 	inLayouts(t, func(t *testing.T, layout journal.Layout) {

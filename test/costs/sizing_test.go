@@ -264,7 +264,7 @@ func processUnits(t *testing.T) string {
 		return read, write
 	}
 	const later = "each later step that sends commands, or changes timeouts or the list of open processes"
-	const list = "the first step with `EndsWhen`, and the one that makes the process over"
+	const list = "the first step with `EndsWhen`, and the one that ends the process"
 	firstRead, firstWrite := step("the first step of a process", "commands, however many", "each timeout that is set", list)
 	lastRead, lastWrite := step(later, "each timeout that is cancelled", list)
 	parts := []part{
