@@ -123,10 +123,10 @@ func TestAnyOtherFalseConditionIsTheHandlersErrorAndNothingIsWritten(t *testing.
 	t.Parallel()
 	w := setup(t)
 	never := add("never", 1)
-	never.ConditionExpression = aws.String("attribute_exists(id)")
+	missing := projection.Check(types.ConditionCheck{TableName: never.TableName, Key: never.Key, ConditionExpression: aws.String("attribute_exists(id)")})
 	w.write("x", 0, Deposited{2})
 	p := newProjection(t, w.client, projection.On(func(_ context.Context, e Deposited, _ *journal.Record) ([]projection.Write, error) {
-		return []projection.Write{projection.Update(add("x", e.Amount)), projection.Update(never)}, nil
+		return []projection.Write{projection.Update(add("x", e.Amount)), missing}, nil
 	}))
 	err := w.handleNext(p.Handle)
 	var condition *projection.ConditionError

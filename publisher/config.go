@@ -78,8 +78,8 @@ func aggregateIDFromMetadata(_ string, msg *message.Message) (string, error) {
 	return msg.Metadata[AggregateIDKey], nil
 }
 
-// Validate returns a [*ConfigError] for the first invalid setting.
-func (c Config) Validate() error {
+// validate returns a [*ConfigError] for the first invalid setting.
+func (c Config) validate() error {
 	if c.Journal == nil {
 		return &ConfigError{Field: "Journal", Reason: "is nil: open one with journal.Open"}
 	}

@@ -43,7 +43,7 @@ var _ message.Publisher = (*Publisher)(nil)
 //
 // Errors: [*ConfigError].
 func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, error) {
-	if err := config.Validate(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	config.setDefaults()

@@ -107,8 +107,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Validate returns a [*ConfigError] for the first setting that cannot work.
-func (c Config) Validate() error {
+// validate returns a [*ConfigError] for the first setting that cannot work.
+func (c Config) validate() error {
 	if c.UnknownEvents != FailOnUnknown && c.UnknownEvents != SkipUnknown {
 		return &ConfigError{Field: "UnknownEvents", Reason: fmt.Sprintf("is %d: use FailOnUnknown or SkipUnknown", c.UnknownEvents)}
 	}

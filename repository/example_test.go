@@ -195,13 +195,15 @@ func ExampleEvery() {
 
 func ExampleSnapshotPolicy() {
 	// A snapshot is useful when the year is closed.
-	yearly := func(c repository.Commit) bool {
+	config := repository.Config{Snapshots: func(c repository.Commit) bool {
 		return c.Events[len(c.Events)-1].Type == "account.year_closed.v1"
-	}
-	config := repository.Config{Snapshots: yearly}
-	fmt.Println(config.Validate())
+	}}
+	fmt.Println(config.Snapshots(repository.Commit{Events: []repository.EventInfo{{Type: "account.deposited.v1"}}}))
+	fmt.Println(config.Snapshots(repository.Commit{Events: []repository.EventInfo{{Type: "account.year_closed.v1"}}}))
 
-	// Output: <nil>
+	// Output:
+	// false
+	// true
 }
 
 // OtherAccount is the account in another version of the program, which has other events.

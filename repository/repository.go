@@ -36,7 +36,7 @@ func New[S any](j *journal.Journal, definition aggregate.Definition[S], config C
 	if err := definition.Validate(); err != nil {
 		return nil, err
 	}
-	if err := config.Validate(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	config.setDefaults()

@@ -164,8 +164,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Validate returns a [*ConfigError] for the first invalid field, or nil.
-func (c Config) Validate() error {
+// validate returns a [*ConfigError] for the first invalid field, or nil.
+func (c Config) validate() error {
 	c.setDefaults()
 	if err := c.validateShared(); err != nil {
 		return err

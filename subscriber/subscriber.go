@@ -43,7 +43,7 @@ var (
 // starts nothing and makes no request. It logs at Info level if the journal's RetryBudget is not
 // below [Timing.TrailingDelay]. Errors: [*ConfigError].
 func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, error) {
-	if err := config.Validate(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	config.setDefaults()

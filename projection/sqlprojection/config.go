@@ -51,8 +51,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Validate returns a [*ConfigError] for the first setting that cannot work.
-func (c Config) Validate() error {
+// validate returns a [*ConfigError] for the first setting that cannot work.
+func (c Config) validate() error {
 	c.setDefaults()
 	switch c.Dialect {
 	case SQLite, PostgreSQL, MySQL:

@@ -41,7 +41,7 @@ func New(db *sql.DB, config Config) (*Store, error) {
 	if db == nil {
 		return nil, &ConfigError{"the database is nil: open one with sql.Open"}
 	}
-	if err := config.Validate(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	config.setDefaults()
