@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // writers commit random events to random aggregates, and remember the acknowledged ones.
@@ -65,7 +66,7 @@ func (w *writers) run(ctx context.Context, seed uint64, until time.Time) error {
 	errs := make(chan error, workers)
 	for n := range workers {
 		go func() {
-			random := rand.New(rand.NewPCG(seed, uint64(100+n))) //nolint:gosec // a seed decides
+			random := draw.New(seed, uint64(100+n))
 			errs <- w.work(ctx, random, until)
 		}()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // wire is the connection of a process to the database. A request takes a whole number of
@@ -34,7 +35,7 @@ func newWire(db *dynamotest.DB, seed uint64) *dynamodb.Client {
 	return db.Client(func(o *dynamodb.Options) {
 		o.HTTPClient = &wire{
 			next:   o.HTTPClient.(*http.Client).Transport, //nolint:forcetypeassert // as dynamotest makes it
-			random: rand.New(rand.NewPCG(seed, 0)),        //nolint:gosec // not for secrets
+			random: draw.New(seed, 0),
 		}
 		o.Retryer = retry.NewStandard()
 		// Computing digests would take longer than the database does.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // World configures a measurement.
@@ -63,7 +64,7 @@ func (w World) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r := &run{World: w, db: db, truth: newTruth(w.Groups, w.Aggregates)}
-	r.random = rand.New(rand.NewPCG(1, 1)) //nolint:gosec // not for secrets
+	r.random = draw.New(1, 1)
 	defer db.Observe(r.meter.see)()
 	report := &Report{World: w}
 	begin := time.Now()

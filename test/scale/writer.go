@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // writer commits to its own aggregates, at its share of the rate. If it cannot keep up, it falls
@@ -43,7 +44,7 @@ func (r *run) newWriters(ctx context.Context) ([]*writer, error) {
 			}
 		}
 		all[i] = &writer{
-			run: r, journal: j, random: rand.New(rand.NewPCG(r.random.Uint64(), 0)), //nolint:gosec // not for secrets
+			run: r, journal: j, random: draw.New(r.random.Uint64(), 0),
 			first: i, step: n, every: time.Second * time.Duration(n) / time.Duration(r.Rate),
 			payload:  []byte(`{"note":"` + strings.Repeat("x", max(0, r.Payload-len(`{"note":""}`))) + `"}`),
 			versions: map[int]uint64{}, commits: &Latencies{},

@@ -70,9 +70,9 @@ type world struct {
 // clock must be that of a machine whose time jumps when all goroutines wait; otherwise it takes
 // minutes.
 func (w World) Run(ctx context.Context) (campaign.Report, error) {
-	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
+	random := draw.New(w.Seed, w.Number)
 	plan := newPlan(random, w)
-	disturbance := rand.New(rand.NewPCG(w.Seed, ^w.Number)) //nolint:gosec // not for secrets
+	disturbance := draw.New(w.Seed, ^w.Number)
 	if err := plan.disrupt(disturbance, w); err != nil {
 		return campaign.Report{}, err
 	}

@@ -65,7 +65,7 @@ type running struct {
 // Run runs the world and inspects it. An error is not about the library: the context has ended, or
 // the database cannot be used.
 func (w World) Run(ctx context.Context) (campaign.Report, error) {
-	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
+	random := draw.New(w.Seed, w.Number)
 	if w.Commands == 0 {
 		w.Commands = 250
 	}
