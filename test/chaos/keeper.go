@@ -170,7 +170,7 @@ func (k *keeper) replace(p *process) {
 		before := len(g.members)
 		g.members = slices.DeleteFunc(g.members, func(other *process) bool { return other == p })
 		if len(g.members) < before && !p.leaves {
-			k.later(k.upTo(k.config.Calm), func() error { return k.start(g) })
+			k.later(draw.UpTo(k.random, k.config.Calm), func() error { return k.start(g) })
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -82,10 +83,8 @@ func (w *writers) work(ctx context.Context, random *rand.Rand, until time.Time) 
 		if err := w.commit(ctx, random); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, draw.UpTo(random, 2*w.pause)) {
 			return ctx.Err()
-		case <-time.After(time.Duration(random.Int64N(int64(2 * w.pause)))):
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/test/draw"
@@ -56,7 +57,7 @@ func (r *run) newWriters(ctx context.Context) ([]*writer, error) {
 // work commits until ctx ends. It does not cancel a running commit.
 func (w *writer) work(ctx context.Context) {
 	next := time.Now().Add(time.Duration(w.random.Int64N(int64(w.every))).Truncate(time.Millisecond))
-	for wait(ctx, time.Until(next)) == nil {
+	for retry.Sleep(ctx, max(0, time.Until(next))) {
 		begin := time.Now()
 		if w.commit(context.WithoutCancel(ctx)) {
 			w.commits.add(time.Since(begin))
