@@ -128,7 +128,7 @@ func startWriter(ctx context.Context, w writing) (wait func() error, err error) 
 	return other.Wait, other.Start()
 }
 
-func percentile(values []time.Duration, p int) time.Duration {
+func percentile[N interface{ ~int64 | ~float64 }](values []N, p int) N {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(len(sorted)-1, len(sorted)*p/100)]
 }

@@ -144,10 +144,7 @@ func cost(bare, ours time.Duration) float64 { return float64(ours) / float64(bar
 // speed returns the ratio of the throughputs.
 func speed(bare, ours time.Duration) float64 { return float64(bare) / float64(ours) }
 
-func median[N interface{ ~int64 | ~float64 }](values []N) N {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
-}
+func median[N interface{ ~int64 | ~float64 }](values []N) N { return percentile(values, 50) }
 
 func timed(work func() error) (time.Duration, error) {
 	start := time.Now()

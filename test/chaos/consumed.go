@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // consumed waits until all events in the journal are consumed, or there is no progress any more.
@@ -22,8 +24,6 @@ func (w *world) await(ctx context.Context) error {
 		return err
 	}
 	w.written = written
-	ticker := time.NewTicker(250 * time.Millisecond)
-	defer ticker.Stop()
 	moved, finished := time.Now(), 0
 	for time.Since(moved) < w.Patience {
 		complete, now, err := w.progress(ctx)
@@ -33,10 +33,8 @@ func (w *world) await(ctx context.Context) error {
 		if now != finished {
 			finished, moved = now, time.Now()
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, 250*time.Millisecond) {
 			return ctx.Err()
-		case <-ticker.C:
 		}
 	}
 	w.stuck = true

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
-	"time"
+
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // disrupt disrupts members from now on, until disrupting is false.
 func (k *keeper) disrupt() {
-	k.later(k.config.Calm/2+k.upTo(k.config.Calm), func() error {
+	k.later(k.config.Calm/2+draw.UpTo(k.random, k.config.Calm), func() error {
 		if !k.disrupting {
 			return nil
 		}
@@ -20,8 +21,6 @@ func (k *keeper) disrupt() {
 		return k.disruptOne()
 	})
 }
-
-func (k *keeper) upTo(d time.Duration) time.Duration { return time.Duration(k.random.Int64N(int64(d))) }
 
 // disruptions are the disruptions with their relative frequency. They are dealt like cards, so that
 // a short run has some of each.
@@ -112,7 +111,7 @@ func (k *keeper) freeze(g *group, p *process) error {
 	k.seen["freezes"]++
 	p.frozen = true
 	forGood := k.random.IntN(3) == 0
-	k.later(k.config.Lease+k.upTo(k.config.Lease), func() error {
+	k.later(k.config.Lease+draw.UpTo(k.random, k.config.Lease), func() error {
 		if p.killed {
 			return nil
 		}

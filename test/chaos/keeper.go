@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // keeper owns the member processes: it starts them, disrupts them, and replaces them.
@@ -48,7 +50,7 @@ const closeWithin = time.Minute
 func newKeeper(config Config, accessKey string) (*keeper, error) {
 	k := &keeper{
 		config: config, accessKey: accessKey, seen: map[string]int{},
-		random: rand.New(rand.NewPCG(config.Seed, 1)), //nolint:gosec // a seed decides
+		random: draw.New(config.Seed, 1),
 		// A process that ends does not wait for the keeper.
 		exits: make(chan *process, 4*config.Members*len(config.Groups)),
 	}
@@ -168,7 +170,7 @@ func (k *keeper) replace(p *process) {
 		before := len(g.members)
 		g.members = slices.DeleteFunc(g.members, func(other *process) bool { return other == p })
 		if len(g.members) < before && !p.leaves {
-			k.later(k.upTo(k.config.Calm), func() error { return k.start(g) })
+			k.later(draw.UpTo(k.random, k.config.Calm), func() error { return k.start(g) })
 		}
 	}
 }

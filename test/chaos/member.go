@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"sync"
@@ -23,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // memberEnv holds the configuration of a member, as JSON. A process with this environment variable
@@ -127,7 +127,7 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 	if err != nil {
 		return err
 	}
-	h := &handler{notes: notes, random: rand.New(rand.NewPCG(m.Seed, 0)), fault: m.Fault} //nolint:gosec // a seed decides
+	h := &handler{notes: notes, random: draw.New(m.Seed, 0), fault: m.Fault}
 	handle := h.plain
 	if m.Group == projecting {
 		network := dynamotest.OpenProxy(client, dynamotest.WithSeed(m.Seed))

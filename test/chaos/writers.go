@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // writers commit random events to random aggregates, and remember the acknowledged ones.
@@ -65,7 +67,7 @@ func (w *writers) run(ctx context.Context, seed uint64, until time.Time) error {
 	errs := make(chan error, workers)
 	for n := range workers {
 		go func() {
-			random := rand.New(rand.NewPCG(seed, uint64(100+n))) //nolint:gosec // a seed decides
+			random := draw.New(seed, uint64(100+n))
 			errs <- w.work(ctx, random, until)
 		}()
 	}
@@ -81,10 +83,8 @@ func (w *writers) work(ctx context.Context, random *rand.Rand, until time.Time) 
 		if err := w.commit(ctx, random); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, draw.UpTo(random, 2*w.pause)) {
 			return ctx.Err()
-		case <-time.After(time.Duration(random.Int64N(int64(2 * w.pause)))):
 		}
 	}
 	return nil

@@ -8,6 +8,11 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
+// New returns the source of random numbers for a seed and the number of a world or a part.
+func New(seed, number uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seed, number)) //nolint:gosec // not for secrets
+}
+
 // Pick returns one of some values.
 func Pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
@@ -17,7 +22,7 @@ func UpTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.
 // Derive returns a source of random numbers for one part of a harness. Draws of other parts do not
 // change it.
 func Derive(r *rand.Rand) *rand.Rand {
-	return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) //nolint:gosec // not for secrets
+	return New(r.Uint64(), r.Uint64())
 }
 
 // Sometimes returns a condition that is true for a request with some probability. It draws for one

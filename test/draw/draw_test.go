@@ -3,7 +3,6 @@ package draw_test
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -36,7 +35,7 @@ func run(t *testing.T, seed uint64, network draw.Network) (failed []string, befo
 	}
 	proxy := dynamotest.NewProxy(t, db.Client())
 	var mix draw.FaultMix
-	mix.InjectNetwork(rand.New(rand.NewPCG(seed, 0)), proxy, network)
+	mix.InjectNetwork(draw.New(seed, 0), proxy, network)
 	client := proxy.Client(testdb.Once)
 	for i := range 200 {
 		id := fmt.Sprint(i)
@@ -89,7 +88,7 @@ func TestASeedDecidesWhatFails(t *testing.T) {
 
 func TestADurationIsWithinItsBounds(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 1))
+	r := draw.New(1, 1)
 	seen := map[time.Duration]bool{}
 	for range 100 {
 		seen[draw.UpTo(r, 2)] = true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -26,8 +27,8 @@ func (r *run) startAll(ctx context.Context) error {
 			return err
 		}
 		r.processes = append(r.processes, p)
-		if err := wait(ctx, starting/time.Duration(r.Members)); err != nil {
-			return err
+		if !retry.Sleep(ctx, starting/time.Duration(r.Members)) {
+			return ctx.Err()
 		}
 	}
 	return nil

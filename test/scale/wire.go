@@ -7,11 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/retry"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // wire is the connection of a process to the database. A request takes a whole number of
@@ -34,9 +36,9 @@ func newWire(db *dynamotest.DB, seed uint64) *dynamodb.Client {
 	return db.Client(func(o *dynamodb.Options) {
 		o.HTTPClient = &wire{
 			next:   o.HTTPClient.(*http.Client).Transport, //nolint:forcetypeassert // as dynamotest makes it
-			random: rand.New(rand.NewPCG(seed, 0)),        //nolint:gosec // not for secrets
+			random: draw.New(seed, 0),
 		}
-		o.Retryer = retry.NewStandard()
+		o.Retryer = sdkretry.NewStandard()
 		// Computing digests would take longer than the database does.
 		o.DisableValidateResponseChecksum = true
 		o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware)
@@ -52,8 +54,8 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	ms := least + w.random.IntN(most-least+1)
 	w.mu.Unlock()
-	if err := wait(request.Context(), time.Duration(ms)*time.Millisecond); err != nil {
-		return nil, err
+	if ctx := request.Context(); !retry.Sleep(ctx, time.Duration(ms)*time.Millisecond) {
+		return nil, ctx.Err()
 	}
 	return w.next.RoundTrip(request)
 }

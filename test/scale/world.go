@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // World configures a measurement.
@@ -63,7 +65,7 @@ func (w World) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r := &run{World: w, db: db, truth: newTruth(w.Groups, w.Aggregates)}
-	r.random = rand.New(rand.NewPCG(1, 1)) //nolint:gosec // not for secrets
+	r.random = draw.New(1, 1)
 	defer db.Observe(r.meter.see)()
 	report := &Report{World: w}
 	begin := time.Now()
@@ -121,8 +123,8 @@ func (r *run) load(ctx context.Context, report *Report) error {
 func (r *run) restart(ctx context.Context, begin time.Time) error {
 	for i := range r.Restarts {
 		due := begin.Add(r.Duration * time.Duration(i+1) / time.Duration(r.Restarts+1))
-		if err := wait(ctx, time.Until(due)); err != nil {
-			return err
+		if !retry.Sleep(ctx, max(0, time.Until(due))) {
+			return ctx.Err()
 		}
 		old := r.processes[i%r.Members]
 		old.close()
@@ -142,8 +144,8 @@ func (r *run) balance(ctx context.Context, begin time.Time) (time.Duration, erro
 		if time.Since(begin) > patience {
 			return 0, fmt.Errorf("the shards are not shared evenly after %v", patience)
 		}
-		if err := wait(ctx, sighting); err != nil {
-			return 0, err
+		if !retry.Sleep(ctx, sighting) {
+			return 0, ctx.Err()
 		}
 	}
 	return time.Since(begin), nil
@@ -170,21 +172,8 @@ func (r *run) isBalanced() bool {
 // drain waits until all events have arrived, and returns the time.
 func (r *run) drain(ctx context.Context) time.Duration {
 	begin := time.Now()
-	for r.truth.undelivered() > 0 && time.Since(begin) < patience {
-		if wait(ctx, sighting) != nil {
-			break
-		}
+	for r.truth.undelivered() > 0 && time.Since(begin) < patience && ctx.Err() == nil {
+		retry.Sleep(ctx, sighting)
 	}
 	return time.Since(begin)
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

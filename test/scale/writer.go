@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // writer commits to its own aggregates, at its share of the rate. If it cannot keep up, it falls
@@ -43,7 +45,7 @@ func (r *run) newWriters(ctx context.Context) ([]*writer, error) {
 			}
 		}
 		all[i] = &writer{
-			run: r, journal: j, random: rand.New(rand.NewPCG(r.random.Uint64(), 0)), //nolint:gosec // not for secrets
+			run: r, journal: j, random: draw.New(r.random.Uint64(), 0),
 			first: i, step: n, every: time.Second * time.Duration(n) / time.Duration(r.Rate),
 			payload:  []byte(`{"note":"` + strings.Repeat("x", max(0, r.Payload-len(`{"note":""}`))) + `"}`),
 			versions: map[int]uint64{}, commits: &Latencies{},
@@ -55,7 +57,7 @@ func (r *run) newWriters(ctx context.Context) ([]*writer, error) {
 // work commits until ctx ends. It does not cancel a running commit.
 func (w *writer) work(ctx context.Context) {
 	next := time.Now().Add(time.Duration(w.random.Int64N(int64(w.every))).Truncate(time.Millisecond))
-	for wait(ctx, time.Until(next)) == nil {
+	for retry.Sleep(ctx, max(0, time.Until(next))) {
 		begin := time.Now()
 		if w.commit(context.WithoutCancel(ctx)) {
 			w.commits.add(time.Since(begin))

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -9,13 +8,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // planOf draws the plan of a world.
 func planOf(t *testing.T, w World) *plan {
 	t.Helper()
-	p := newPlan(rand.New(rand.NewPCG(w.Seed, w.Number)), w)
-	require.NoError(t, p.disrupt(rand.New(rand.NewPCG(w.Seed, ^w.Number)), w))
+	p := newPlan(draw.New(w.Seed, w.Number), w)
+	require.NoError(t, p.disrupt(draw.New(w.Seed, ^w.Number), w))
 	return p
 }
 
@@ -39,7 +40,7 @@ func TestAWorldHasTheDisruptionsThatAreAskedFor(t *testing.T) {
 	assert.Empty(t, planOf(t, World{Disrupt: "none"}).disruption.kinds)
 	assert.Empty(t, planOf(t, World{Sabotage: Skip}).disruption.kinds)
 	assert.Equal(t, []Disruption{Throttling}, planOf(t, World{Disrupt: "throttle", Sabotage: Skip}).disruption.kinds)
-	assert.Error(t, newPlan(rand.New(rand.NewPCG(1, 1)), World{}).disrupt(rand.New(rand.NewPCG(1, 1)), World{Disrupt: "flood"}))
+	assert.Error(t, newPlan(draw.New(1, 1), World{}).disrupt(draw.New(1, 1), World{Disrupt: "flood"}))
 }
 
 func TestARequestIsKnownByItsKind(t *testing.T) {

@@ -57,7 +57,7 @@
 // everything: which goroutine runs next, which case a select takes, the order of maps, every id,
 // and all time. Time passes when all goroutines wait, so a pause costs nothing, and a deadline is
 // kept to the nanosecond. Subscriber, journal, projection and the SDK run unchanged. The same
-// program, seed and number lead to the same [Report] and the same trace, byte for byte; the host
+// program, seed and number lead to the same report and the same trace, byte for byte; the host
 // prints a digest of the trace.
 //
 // The simulation cannot find data races, which need threads. The tests of the packages whose

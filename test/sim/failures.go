@@ -96,7 +96,7 @@ func (w *world) isPoisoned(group *groupPlan, s stream, number uint64) bool {
 	_, _ = hash.Write([]byte(s.String()))
 	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, number))
 	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, w.Seed^w.Number<<32))
-	if !(rand.New(rand.NewPCG(hash.Sum64(), number)).Float64() < f.poison) { //nolint:gosec // not for secrets
+	if !(draw.New(hash.Sum64(), number).Float64() < f.poison) {
 		return false
 	}
 	_, repaired := w.repaired.Load(handledKey{s.group, source{s.topic, s.id, number}})

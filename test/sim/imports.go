@@ -52,7 +52,7 @@ func (i *importer) run(ctx context.Context, pages int) {
 
 // restore writes the next page of an aggregate's history. It reports whether it succeeded.
 func (i *importer) restore(ctx context.Context, id aggregate.ID) bool {
-	r := rand.New(rand.NewPCG(i.world.Seed, i.heads[id].Version)) //nolint:gosec // not for secrets; the same when it is repeated
+	r := draw.New(i.world.Seed, i.heads[id].Version) // the same when it is repeated
 	head := i.heads[id]
 	restoration := storage.Restoration{Expected: head.Version, Head: journal.Head{Aggregate: id}}
 	at, commit := i.at[id], ""

@@ -7,6 +7,8 @@ import (
 	"sort"
 	"sync"
 	"time"
+
+	"github.com/millrace-dev/millrace/test/campaign"
 )
 
 // oracle remembers the events of the world outside the database, and checks the rules.
@@ -14,7 +16,7 @@ type oracle struct {
 	mu          sync.Mutex
 	trace       *trace
 	streams     map[stream]*history
-	findings    []Finding
+	findings    []campaign.Finding
 	handed      int             // number of messages
 	acked       int             // number of acks, the first of each event
 	tokens      map[string]bool // transactions that were executed
@@ -47,17 +49,17 @@ func newOracle(t *trace) *oracle {
 	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, memberships: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, stopped: map[stream]time.Duration{}, skips: map[string]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}, removals: map[stream]*removed{}, acknowledged: map[stream]*acknowledgement{}}
 }
 
-func (o *oracle) find(kind Kind, format string, args ...any) {
+func (o *oracle) find(kind campaign.Kind, format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.finding(kind, format, args...)
 }
 
-func (o *oracle) finding(kind Kind, format string, args ...any) {
+func (o *oracle) finding(kind campaign.Kind, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	o.trace.say("oracle", "FINDS "+string(kind)+": "+text)
 	if len(o.findings) < mostFindings {
-		o.findings = append(o.findings, Finding{Kind: kind, At: o.trace.now(), Text: text})
+		o.findings = append(o.findings, campaign.Finding{Kind: kind, At: o.trace.now(), Text: text})
 	}
 }
 

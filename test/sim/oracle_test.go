@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/test/campaign"
 )
 
 // scene is an oracle that watches two members of one group and one aggregate.
@@ -47,7 +49,7 @@ func (s scene) change(m *member, number, epoch uint64) {
 	s.enrol(m, membershipChange{membership: "g/order", owners: []uint64{number}, epochs: []uint64{epoch}, joins: []uint64{number}})
 }
 
-func (s scene) kinds() (kinds []Kind) {
+func (s scene) kinds() (kinds []campaign.Kind) {
 	for _, f := range s.findings {
 		kinds = append(kinds, f.Kind)
 	}
@@ -78,7 +80,7 @@ func TestTheOracleFindsAnEventThatIsSkipped(t *testing.T) {
 	s := newScene()
 	s.handle(s.a, 1)
 	s.handle(s.a, 3)
-	assert.Equal(t, []Kind{Reordered}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Reordered}, s.kinds())
 }
 
 func TestTheOracleFindsAnEventBeforeTheOneBeforeItIsAcked(t *testing.T) {
@@ -86,7 +88,7 @@ func TestTheOracleFindsAnEventBeforeTheOneBeforeItIsAcked(t *testing.T) {
 	s := newScene()
 	s.deliver(t.Context(), s.a, s.s, 1)
 	s.deliver(t.Context(), s.a, s.s, 1)
-	assert.Equal(t, []Kind{Reordered}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Reordered}, s.kinds())
 }
 
 func TestTheOracleFindsAMemberThatCannotKnowWhatAnotherAcked(t *testing.T) {
@@ -94,7 +96,7 @@ func TestTheOracleFindsAMemberThatCannotKnowWhatAnotherAcked(t *testing.T) {
 	s := newScene()
 	s.handle(s.a, 1) // and it does not store it
 	s.handle(s.b, 2)
-	assert.Equal(t, []Kind{Reordered}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Reordered}, s.kinds())
 }
 
 func TestTheOracleFindsWhatComesAgainThoughTheMemberStoredIt(t *testing.T) {
@@ -103,7 +105,7 @@ func TestTheOracleFindsWhatComesAgainThoughTheMemberStoredIt(t *testing.T) {
 	s.handle(s.a, 1)
 	s.store(s.a, s.s, 1, true)
 	s.handle(s.a, 1)
-	assert.Equal(t, []Kind{Repeated}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Repeated}, s.kinds())
 }
 
 func TestTheOracleFindsWhatComesAgainThoughTheMemberWasTold(t *testing.T) {
@@ -113,7 +115,7 @@ func TestTheOracleFindsWhatComesAgainThoughTheMemberWasTold(t *testing.T) {
 	s.store(s.a, s.s, 1, true)
 	s.learn(s.b, s.s, s.claim(s.b, s.s), 0)
 	s.handle(s.b, 1)
-	assert.Equal(t, []Kind{Repeated}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Repeated}, s.kinds())
 }
 
 func TestTheOracleFindsWhatComesAgainFromAMemberThatCameLater(t *testing.T) {
@@ -123,7 +125,7 @@ func TestTheOracleFindsWhatComesAgainFromAMemberThatCameLater(t *testing.T) {
 	s.store(s.a, s.s, 1, true)
 	s.b.born = s.trace.now() + time.Nanosecond
 	s.handle(s.b, 1)
-	assert.Equal(t, []Kind{Repeated}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Repeated}, s.kinds())
 }
 
 func TestTheOracleForgivesAMemberThatHasNotNoticedYet(t *testing.T) {
@@ -142,7 +144,7 @@ func TestTheOracleFindsAMemberThatShouldHaveNoticed(t *testing.T) {
 	s.store(s.a, s.s, 1, true)
 	s.b.notices = -time.Nanosecond
 	s.handle(s.b, 1)
-	assert.Equal(t, []Kind{Repeated}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Repeated}, s.kinds())
 }
 
 func TestTheOracleForgivesATransactionWhoseReplyWasLost(t *testing.T) {
@@ -173,7 +175,7 @@ func TestTheOracleFindsAPositionThatMovesBackOrTooFar(t *testing.T) {
 	s.store(s.a, s.s, 2, true)
 	s.store(s.b, s.s, 1, true)
 	s.store(s.b, s.s, 3, true)
-	assert.Equal(t, []Kind{Moved, Moved}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Moved, Moved}, s.kinds())
 }
 
 func TestTheOracleFindsWhatNeverCame(t *testing.T) {
@@ -182,7 +184,7 @@ func TestTheOracleFindsWhatNeverCame(t *testing.T) {
 	s.handle(s.a, 1)
 	s.store(s.a, s.s, 1, true)
 	s.compareStored([]string{"g", "h"}, map[stream]uint64{{topic: "order", id: "1"}: 2}, map[stream]uint64{s.s: 1})
-	assert.Equal(t, []Kind{Lost, Lost}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Lost, Lost}, s.kinds())
 }
 
 func TestTheOracleFindsAPositionThatIsNotInTheTable(t *testing.T) {
@@ -191,7 +193,7 @@ func TestTheOracleFindsAPositionThatIsNotInTheTable(t *testing.T) {
 	s.handle(s.a, 1)
 	s.store(s.a, s.s, 1, true)
 	s.compareStored([]string{"g"}, map[stream]uint64{{topic: "order", id: "1"}: 1}, nil)
-	assert.Equal(t, []Kind{Moved}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Moved}, s.kinds())
 }
 
 func TestTheOracleDoesNotCountAnAckThatComesTooLate(t *testing.T) {
@@ -204,7 +206,7 @@ func TestTheOracleDoesNotCountAnAckThatComesTooLate(t *testing.T) {
 	s.ack(late, s.a, s.s, 1)
 	s.deliver(t.Context(), s.a, s.s, 1)
 	s.store(s.a, s.s, 1, true)
-	assert.Equal(t, []Kind{Reordered, Moved}, s.kinds(), "the second message is still out, and nothing was acked")
+	assert.Equal(t, []campaign.Kind{Reordered, Moved}, s.kinds(), "the second message is still out, and nothing was acked")
 }
 
 func TestTheOraclePassesOverWhatAGroupDidNotAskFor(t *testing.T) {
@@ -218,7 +220,7 @@ func TestTheOraclePassesOverWhatAGroupDidNotAskFor(t *testing.T) {
 	s.handle(s.a, 6)
 	assert.Empty(t, s.findings)
 	s.handle(s.a, 10)
-	assert.Equal(t, []Kind{Unwanted}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Unwanted}, s.kinds())
 }
 
 func TestTheOracleFindsAPositionBeyondWhatAGroupDidNotAskFor(t *testing.T) {
@@ -226,7 +228,7 @@ func TestTheOracleFindsAPositionBeyondWhatAGroupDidNotAskFor(t *testing.T) {
 	s := newScene()
 	s.filters["g"] = true
 	s.store(s.a, s.s, 1, true)
-	assert.Equal(t, []Kind{Moved}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Moved}, s.kinds())
 }
 
 func TestTheOracleFindsWhatGoesOutWhileAGroupIsIdle(t *testing.T) {
@@ -236,7 +238,7 @@ func TestTheOracleFindsWhatGoesOutWhileAGroupIsIdle(t *testing.T) {
 	s.handle(s.a, 1)
 	s.rest("g", "order", false)
 	s.handle(s.a, 2)
-	assert.Equal(t, []Kind{Restless}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Restless}, s.kinds())
 }
 
 func TestTheOracleKnowsWhoseShardsAreLeft(t *testing.T) {
@@ -265,7 +267,7 @@ func TestTheOracleForgivesWhatAFormerOwnerStoresAfterTheClaim(t *testing.T) {
 	assert.Empty(t, s.findings, "b has read its claim before a stored")
 	s.learn(s.b, s.s, s.oracle.read(s.b, s.under(0, 0)), 0)
 	s.handle(s.b, 2)
-	assert.Equal(t, []Kind{Repeated}, s.kinds(), "b has read it meanwhile")
+	assert.Equal(t, []campaign.Kind{Repeated}, s.kinds(), "b has read it meanwhile")
 }
 
 func TestTheOracleHoldsALaterOwnerToWhatOneHasRead(t *testing.T) {
@@ -281,7 +283,7 @@ func TestTheOracleHoldsALaterOwnerToWhatOneHasRead(t *testing.T) {
 	s.oracle.read(s.b, s.under(0, 0))
 	c.notices = -time.Nanosecond
 	s.handle(c, 1)
-	assert.Equal(t, []Kind{Repeated}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Repeated}, s.kinds())
 }
 
 func TestTheOracleHoldsAnybodyToAnEffect(t *testing.T) {
@@ -296,7 +298,7 @@ func TestTheOracleHoldsAnybodyToAnEffect(t *testing.T) {
 	s.b.notices = -time.Nanosecond
 	s.handle(s.b, 1)
 	s.effect(s.b, s.s, 1)
-	assert.Equal(t, []Kind{Repeated, Effect}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Repeated, Effect}, s.kinds())
 }
 
 func TestTheOracleSeesAThiefRaiseTheEpoch(t *testing.T) {
@@ -350,5 +352,5 @@ func TestTheOracleFindsAMemberThatDoesNotNoticeAReset(t *testing.T) {
 	s.store(s.a, s.s, 2, true)
 	s.a.notices = -time.Nanosecond
 	s.handle(s.a, 3)
-	assert.Equal(t, []Kind{Moved, Moved, Repeated}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Moved, Moved, Repeated}, s.kinds())
 }

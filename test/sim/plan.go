@@ -145,7 +145,7 @@ func newLayout(w World) journal.Layout {
 	case w.Sabotage != "":
 		return journal.Classic
 	}
-	r := rand.New(rand.NewPCG(^w.Seed, w.Number)) //nolint:gosec // not for secrets
+	r := draw.New(^w.Seed, w.Number)
 	return draw.Pick(r, journal.Classic, journal.Packed)
 }
 
@@ -155,7 +155,7 @@ func newGrowth(w World, p *plan) (factor int, after time.Duration) {
 	if p.layout != journal.Packed || w.Sabotage != "" {
 		return 1, 0
 	}
-	r := rand.New(rand.NewPCG(^w.Seed, ^w.Number)) //nolint:gosec // not for secrets
+	r := draw.New(^w.Seed, ^w.Number)
 	return draw.Pick(r, 1, 2, 4), draw.UpTo(r, p.duration)
 }
 

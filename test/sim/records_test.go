@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/test/campaign"
 )
 
 // skip records the transaction of a member that skips an event.
@@ -37,7 +39,7 @@ func TestTheOracleFindsWhatComesAgainFromTheMemberThatSkippedIt(t *testing.T) {
 	s.deliver(t.Context(), s.b, s.s, 1) // it has not noticed yet
 	assert.Empty(t, s.findings)
 	s.deliver(t.Context(), s.a, s.s, 1)
-	assert.Equal(t, []Kind{Passed}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Passed}, s.kinds())
 }
 
 func TestTheOracleFindsAMemberThatSkipsWhatItShouldNot(t *testing.T) {
@@ -46,7 +48,7 @@ func TestTheOracleFindsAMemberThatSkipsWhatItShouldNot(t *testing.T) {
 	s.skip(&member{name: "operator"}, 1)
 	assert.Empty(t, s.findings)
 	s.skip(s.a, 2)
-	assert.Equal(t, []Kind{Passed}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Passed}, s.kinds())
 }
 
 func TestTheOracleFindsRecordsThatAreNotThereOrShouldNotBe(t *testing.T) {
@@ -55,11 +57,11 @@ func TestTheOracleFindsRecordsThatAreNotThereOrShouldNotBe(t *testing.T) {
 	s.skips["g"] = true
 	s.skip(s.a, 1)
 	s.compareRecords(nil)
-	assert.Equal(t, []Kind{Passed}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Passed}, s.kinds())
 	s.handle(s.a, 2)
 	s.store(s.a, s.s, 2, true)
 	s.compareRecords(map[stream][]uint64{s.s: {1, 2}})
-	assert.Equal(t, []Kind{Passed, Passed}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Passed, Passed}, s.kinds())
 }
 
 func TestTheOracleFindsWhatGoesOutAfterAnEventHasStoppedTheGroup(t *testing.T) {
@@ -70,7 +72,7 @@ func TestTheOracleFindsWhatGoesOutAfterAnEventHasStoppedTheGroup(t *testing.T) {
 	assert.Empty(t, s.findings)
 	s.b.notices = -time.Hour
 	s.handle(s.b, 2)
-	assert.Equal(t, []Kind{Restless}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Restless}, s.kinds())
 	s.enrol(s.a, membershipChange{membership: "g/order"})
 	s.handle(s.b, 3)
 	assert.Len(t, s.findings, 1, "it was resumed")

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/campaign"
 )
 
 // aggregate returns the stream of the scene's aggregate without a group.
@@ -36,9 +38,9 @@ func TestTheOracleFindsAMemberThatPassesOverMoreThanWasRemoved(t *testing.T) {
 	s.handle(s.a, 1)
 	s.remove(s.aggregate(), 4)
 	s.handle(s.a, 5)
-	assert.Equal(t, []Kind{Reordered}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Reordered}, s.kinds())
 	s.store(s.b, s.s, 4, true)
-	assert.Equal(t, []Kind{Reordered, Moved}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Reordered, Moved}, s.kinds())
 }
 
 func TestTheOracleFindsAMemberThatPassesOverWhatWasNotRemovedInTheEnd(t *testing.T) {
@@ -48,7 +50,7 @@ func TestTheOracleFindsAMemberThatPassesOverWhatWasNotRemovedInTheEnd(t *testing
 	s.remove(s.aggregate(), 3)
 	s.retract(s.aggregate(), 4)
 	s.handle(s.a, 4)
-	assert.Equal(t, []Kind{Reordered}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Reordered}, s.kinds())
 }
 
 func TestTheOracleExpectsWhatWasNotRemoved(t *testing.T) {
@@ -60,7 +62,7 @@ func TestTheOracleExpectsWhatWasNotRemoved(t *testing.T) {
 	s.compareStored([]string{"g"}, s.heads(3), nil)
 	assert.Empty(t, s.findings)
 	s.compareStored([]string{"g"}, s.heads(4), nil)
-	assert.Equal(t, []Kind{Lost}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Lost}, s.kinds())
 }
 
 func TestTheOracleForgivesAnAckThatWasNotStoredBeforeARemoval(t *testing.T) {
@@ -138,5 +140,5 @@ func TestTheOracleFindsADeletionThatNobodyAskedFor(t *testing.T) {
 	s.deleted(s.aggregate(), 3)
 	assert.True(t, s.isDeleted(s.aggregate()))
 	s.refused("w1", s.aggregate(), 4)
-	assert.Equal(t, []Kind{Removed}, s.kinds())
+	assert.Equal(t, []campaign.Kind{Removed}, s.kinds())
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // arrivals is a database that counts requests.
@@ -45,7 +46,7 @@ func TestARemovalIsHeldBackUntilItsOwnerListsTheAggregateAgain(t *testing.T) {
 	var struck, again []stream
 	w := &wire{oracle: newOracle(newTrace(io.Discard)), member: &member{name: "m"}, next: database}
 	w.stragglers = &stragglers{
-		random: rand.New(rand.NewPCG(1, 1)), chance: 1, most: time.Hour, held: map[string]*straggler{},
+		random: draw.New(1, 1), chance: 1, most: time.Hour, held: map[string]*straggler{},
 		begun: func(s stream) { struck = append(struck, s) }, arrived: func(s stream) { again = append(again, s) },
 	}
 	request, err := http.NewRequestWithContext(context.WithValue(t.Context(), exchangeKey{}, &exchange{}), http.MethodPost, "/", http.NoBody)

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"io"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // A proxy describes a table with the context of the request whose key it needs.
@@ -21,7 +21,7 @@ func TestWhatAProxyAsksOfItsOwnMovesNoPosition(t *testing.T) {
 	db := dynamotest.New(t)
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	oracle := newOracle(newTrace(io.Discard))
-	w := &wire{oracle: oracle, member: &member{name: "operator"}, random: rand.New(rand.NewPCG(1, 2)), dead: make(chan struct{})}
+	w := &wire{oracle: oracle, member: &member{name: "operator"}, random: draw.New(1, 2), dead: make(chan struct{})}
 	client := w.client(db.Client())
 	w.proxy.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"))
 	key := func(sort string) map[string]types.AttributeValue {

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 	pm "github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/test/campaign"
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
@@ -68,19 +69,19 @@ type world struct {
 // Run runs the world to its end. An error is an error of the simulation, not of the library. The
 // clock must be that of a machine whose time jumps when all goroutines wait; otherwise it takes
 // minutes.
-func (w World) Run(ctx context.Context) (Report, error) {
-	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
+func (w World) Run(ctx context.Context) (campaign.Report, error) {
+	random := draw.New(w.Seed, w.Number)
 	plan := newPlan(random, w)
-	disturbance := rand.New(rand.NewPCG(w.Seed, ^w.Number)) //nolint:gosec // not for secrets
+	disturbance := draw.New(w.Seed, ^w.Number)
 	if err := plan.disrupt(disturbance, w); err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
 	trace := newTrace(w.Trace)
 	run := &world{World: w, plan: plan, trace: trace, oracle: newOracle(trace), disturbance: disturbance}
 	err := run.run(ctx, random)
 	o := run.oracle
-	report := Report{
-		Deliveries: o.handed, Events: run.events, Findings: o.findings, Virtual: trace.now(), Seen: trace.seen, Plan: plan.String(),
+	report := campaign.Report{
+		Count: o.handed, Events: run.events, Findings: o.findings, Virtual: trace.now(), Seen: trace.seen, Plan: plan.String(),
 	}
 	return report, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // command is an action of a writer. Weight is its relative frequency.
@@ -115,7 +116,7 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 		for i := range s.Recent {
 			s.Recent[i] = 0
 		}
-		return w.events(rand.New(rand.NewPCG(o.seed, s.Sum)), command, d.count), nil //nolint:gosec // not for secrets
+		return w.events(draw.New(o.seed, s.Sum), command, d.count), nil
 	}, options...)
 	// A command without events may be the first of all.
 	if err == nil && a.Repeated && a.Version == 0 && floor > 0 {

@@ -17,9 +17,14 @@
 //
 // In most worlds one writer runs at a time. It yields its turn before each request, after each
 // reply and in the middle of transactions, and the seed decides which writer is next (turns.go). So
-// a seed leads to the same interleaving, the same faults and the same result each time, on any
-// machine. Only the time limits and pauses of the library use real time; they take seconds to
-// matter. In every eighth world writers run freely, as goroutines do. These worlds find problems
-// that turns cannot find, such as races, and may need several tries to fail again. The same holds
-// for truncations and deletions in the packed layout, which change several items concurrently.
+// the speed of the machine decides neither the interleaving of writers nor the faults. Only the
+// time limits and pauses of the library use real time; they take seconds to matter. In every eighth
+// world writers run freely, as goroutines do. These worlds find problems that turns cannot find,
+// such as races.
+//
+// A world with turns repeats exactly if no call makes concurrent requests. The scheduler of Go
+// decides the order of concurrent requests of one writer: of decisions over several aggregates, and
+// of truncations and deletions in the packed layout. Worlds with a window of 1 or 2 have no
+// decisions over several aggregates. More than half of the worlds differ in some of their commits
+// from run to run, so a finding may need several tries to come again.
 package soak

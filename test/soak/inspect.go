@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/test/campaign"
 )
 
 // row is an event in the table. The tables are read without the library, since its reads are under
@@ -30,27 +31,27 @@ type row struct {
 }
 
 // inspect compares the tables, and the results of the library, with the records of the writers.
-func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error) {
+func (w *running) inspect(ctx context.Context, writers []*writer) (campaign.Report, error) {
 	j, err := journal.Open(ctx, w.Client, journal.Config{Layout: w.Layout, Encodings: w.encodings})
 	if err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
 	if err := w.finish(ctx, j); err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
 	histories, err := w.histories(ctx, "")
 	if err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
 	heads, err := w.heads(ctx)
 	if err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
 	sent, err := w.inOutbox(ctx)
 	if err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
-	report := Report{}
+	report := campaign.Report{}
 	commits := map[string]bool{}
 	found := map[uint64][]row{}
 	for id, h := range heads {
@@ -80,17 +81,17 @@ func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error
 	w.checkPairs(found)
 	for command, o := range w.truth.commands {
 		if err := w.checkCommand(ctx, j, command, o, found[command], heads[o.id]); err != nil {
-			return Report{}, err
+			return campaign.Report{}, err
 		}
 	}
 	if err := w.checkStates(ctx, j, histories, heads, writers); err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
 	// Failures after that are not findings.
 	if err := ctx.Err(); err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
-	report.Commits, report.Findings, report.Seen = len(commits), w.truth.findings, w.truth.counts
+	report.Count, report.Findings, report.Seen = len(commits), w.truth.findings, w.truth.counts
 	return report, nil
 }
 

@@ -2,10 +2,10 @@ package soak
 
 import (
 	"errors"
-	"math/rand/v2"
 
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // pair is a decision over two things, with one command for each.
@@ -48,7 +48,7 @@ func (w *writer) together() {
 		if sum%32 == 1 {
 			return errRefused
 		}
-		r := rand.New(rand.NewPCG(seed, sum)) //nolint:gosec // not for secrets
+		r := draw.New(seed, sum)
 		one.Append(w.events(r, commands[0], n)...)
 		other.Append(w.events(r, commands[1], n)...)
 		return nil

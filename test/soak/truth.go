@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/campaign"
 )
 
 // truth holds the results of the writers' calls, outside the database. It is safe for concurrent
@@ -18,31 +19,22 @@ type truth struct {
 	// digests are the digests of the states that loads, saves and decisions saw, by version.
 	digests  map[string]map[uint64]uint64
 	counts   map[string]int
-	findings []Finding
+	findings []campaign.Finding
 	// orders are the commands that also put a row into the outbox.
 	orders map[uint64]bool
 	pairs  []pair
 }
 
-// Kind says which invariant a finding breaks, as in the last line of a run.
-type Kind string
-
-// Kinds of findings.
+// Kinds of findings, as in the last line of a run.
 const (
-	Lost Kind = "lost" // acknowledged, but not there
+	Lost campaign.Kind = "lost" // acknowledged, but not there
 	// A missing or repeated number, or a head that is not at the last event.
-	Gap Kind = "gap"
+	Gap campaign.Kind = "gap"
 	// A load that does not follow from all events or is too old, a refused event that is there, or
 	// an undocumented error.
-	Wrong Kind = "wrong"
-	Stuck Kind = "stuck" // no command ended or began for a long time
+	Wrong campaign.Kind = "wrong"
+	Stuck campaign.Kind = "stuck" // no command ended or began for a long time
 )
-
-// Finding is a violation of an invariant.
-type Finding struct {
-	Kind Kind
-	Text string
-}
 
 // outcome is the known outcome of a command's events: the first sure ones are written, the next
 // maybe ones may be written, and the others are not.
@@ -122,14 +114,14 @@ func (t *truth) observe(how, id string, version uint64, s state) {
 }
 
 // report records a finding.
-func (t *truth) report(kind Kind, format string, args ...any) {
+func (t *truth) report(kind campaign.Kind, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.find(kind, format, args...)
 }
 
-func (t *truth) find(kind Kind, format string, args ...any) {
-	t.findings = append(t.findings, Finding{kind, fmt.Sprintf(format, args...)})
+func (t *truth) find(kind campaign.Kind, format string, args ...any) {
+	t.findings = append(t.findings, campaign.Finding{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
 // see counts a notable event.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/campaign"
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
@@ -40,14 +41,6 @@ var layouts = []journal.Layout{journal.Classic, journal.Packed}
 // milliseconds, or seconds if many worlds share two processors.
 const stuckAfter = 5 * time.Minute
 
-// Report holds the results of a world.
-type Report struct {
-	Commits, Events int // in the journal
-	Findings        []Finding
-	// Seen counts the commands and their outcomes.
-	Seen map[string]int
-}
-
 // running is a running world.
 type running struct {
 	World
@@ -71,8 +64,8 @@ type running struct {
 
 // Run runs the world and inspects it. An error is not about the library: the context has ended, or
 // the database cannot be used.
-func (w World) Run(ctx context.Context) (Report, error) {
-	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
+func (w World) Run(ctx context.Context) (campaign.Report, error) {
+	random := draw.New(w.Seed, w.Number)
 	if w.Commands == 0 {
 		w.Commands = 250
 	}
@@ -119,13 +112,13 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	run.removes = random.IntN(3) == 0
 	var err error
 	if run.encodings, err = drawEncodings(random); err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
 	if err := journal.Create(ctx, run.Client, journal.Config{Shards: 4, Layout: run.Layout}); err != nil {
-		return Report{}, fmt.Errorf("create the tables: %w", err)
+		return campaign.Report{}, fmt.Errorf("create the tables: %w", err)
 	}
 	if err := createOutbox(ctx, run.Client); err != nil {
-		return Report{}, fmt.Errorf("create the outbox: %w", err)
+		return campaign.Report{}, fmt.Errorf("create the outbox: %w", err)
 	}
 	writers := make([]*writer, 2+random.IntN(4))
 	for i := range writers {
@@ -137,7 +130,7 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	err = run.work(ctx, writers)
 	if errors.Is(err, errStuck) {
 		run.truth.report(Stuck, "no command began for %v after %d", w.patience, run.truth.count())
-		return Report{Findings: run.truth.findings}, nil
+		return campaign.Report{Findings: run.truth.findings}, nil
 	}
 	faults.End()
 	run.turns.free.Store(true)
@@ -145,11 +138,11 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		one.wire.calm()
 	}
 	if err != nil {
-		return Report{}, err
+		return campaign.Report{}, err
 	}
 	if w.tamper != nil {
 		if err := w.tamper(ctx, run.Client); err != nil {
-			return Report{}, err
+			return campaign.Report{}, err
 		}
 	}
 	return run.inspect(ctx, writers)

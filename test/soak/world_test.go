@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/campaign"
 )
 
 // setup returns a small world, on DynamoDB Local if the environment names one.
@@ -39,7 +40,7 @@ func TestNothingIsLostSkippedOrMadeUpWhateverHappens(t *testing.T) {
 			report, err := setup(t, 1, number).Run(t.Context())
 			require.NoError(t, err)
 			assert.Empty(t, report.Findings)
-			assert.NotZero(t, report.Commits)
+			assert.NotZero(t, report.Count)
 		})
 	}
 }
@@ -99,7 +100,7 @@ func TestEveryCommandAndEveryOutcomeComesUp(t *testing.T) {
 func TestWhatIsWrongWithTheTablesIsFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		kind   Kind
+		kind   campaign.Kind
 		tamper func(ctx context.Context, client *dynamodb.Client, event map[string]types.AttributeValue) error
 	}{
 		"an event is lost": {Lost, func(ctx context.Context, client *dynamodb.Client, event map[string]types.AttributeValue) error {
@@ -138,7 +139,7 @@ func TestWhatIsWrongWithTheTablesIsFound(t *testing.T) {
 			}
 			report, err := w.Run(t.Context())
 			require.NoError(t, err)
-			found := map[Kind]bool{}
+			found := map[campaign.Kind]bool{}
 			for _, f := range report.Findings {
 				found[f.Kind] = true
 			}
@@ -166,7 +167,7 @@ func TestWhatIsWrongWithPackedTablesIsFound(t *testing.T) {
 	another, err := cbor.Marshal([]packedEvent{{Type: happened{}.EventType(), Payload: []byte(`{"Token":1,"Size":0,"Text":""}`)}})
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
-		kind   Kind
+		kind   campaign.Kind
 		tamper func(context.Context, *dynamodb.Client) error
 	}{
 		"a commit is lost": {Lost, func(ctx context.Context, client *dynamodb.Client) error {
@@ -186,7 +187,7 @@ func TestWhatIsWrongWithPackedTablesIsFound(t *testing.T) {
 			w.Layout, w.tamper = journal.Packed, test.tamper
 			report, err := w.Run(t.Context())
 			require.NoError(t, err)
-			found := map[Kind]bool{}
+			found := map[campaign.Kind]bool{}
 			for _, f := range report.Findings {
 				found[f.Kind] = true
 			}

@@ -10,20 +10,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/campaign"
 	"github.com/millrace-dev/millrace/test/chaos"
 )
 
@@ -73,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return complain(fmt.Errorf("%w; the logs are in %s", err, dir))
 	}
-	remark(stderr, report)
+	_, _ = fmt.Fprintln(stderr, "chaos:", campaign.Ranking(report.Seen))
 	shown := map[chaos.Kind]int{}
 	for _, f := range report.Findings {
 		if shown[f.Kind]++; shown[f.Kind] <= mostShown {
@@ -89,15 +87,4 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return complain(err)
 	}
 	return 0
-}
-
-// remark prints what happened, so that a reader notices when something never did.
-func remark(stderr io.Writer, report chaos.Report) {
-	_, _ = fmt.Fprint(stderr, "chaos:")
-	for _, what := range slices.SortedFunc(maps.Keys(report.Seen), func(a, b string) int {
-		return cmp.Or(cmp.Compare(report.Seen[b], report.Seen[a]), cmp.Compare(a, b))
-	}) {
-		_, _ = fmt.Fprintf(stderr, " %s %d,", what, report.Seen[what])
-	}
-	_, _ = fmt.Fprintln(stderr)
 }

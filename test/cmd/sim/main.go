@@ -17,8 +17,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/campaign"
 	"github.com/millrace-dev/millrace/test/sim"
 	"github.com/millrace-dev/millrace/test/sim/machine"
 )
@@ -53,21 +55,31 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	defer func() { _ = m.Close(ctx) }()
-	s := newSum(m, sim.World{Seed: *seed, Small: *small, Sabotage: sim.Sabotage(*sabotage), Disrupt: *disrupt, Layout: journal.Layout(*layout)}, stderr)
-	s.verbose = *verbose
+	like := sim.World{Seed: *seed, Small: *small, Sabotage: sim.Sabotage(*sabotage), Disrupt: *disrupt, Layout: journal.Layout(*layout)}
+	if *world >= 0 && *trace {
+		like.Trace = stderr
+	}
+	numbered := func(number uint64) sim.World {
+		w := like
+		w.Number = number
+		return w
+	}
+	c := &campaign.Campaign{
+		Name: "sim", Unit: "deliveries", Notes: stderr, Verbose: *verbose, Again: " -trace",
+		World: func(ctx context.Context, number uint64) (campaign.Report, error) {
+			return runWorld(ctx, m, numbered(number))
+		},
+		Flags: func(number uint64) string { return strings.Join(arguments(numbered(number)), " ") },
+	}
 	if *world >= 0 {
-		s.trace = *trace
-		s.world(ctx, uint64(*world))
+		c.RunOne(ctx, uint64(*world))
 	} else {
-		s.worlds(ctx, *deliveries, *parallel)
+		c.Run(ctx, *parallel, *deliveries)
 	}
-	s.remark()
+	code := c.End()
 	_, _ = fmt.Fprintf(stdout, "soak deliveries=%d lost=%d reordered=%d after_flush_duplicates=%d seed=%d\n",
-		s.deliveries, s.kinds[sim.Lost], s.kinds[sim.Reordered], s.kinds[sim.Repeated], *seed)
-	if s.failed || s.findings > 0 {
-		return 1
-	}
-	return 0
+		c.Count(), c.Found(sim.Lost), c.Found(sim.Reordered), c.Found(sim.Repeated), *seed)
+	return code
 }
 
 // prepare builds the program that runs a world, and a machine for it. If there is a directory, it

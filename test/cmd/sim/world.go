@@ -9,21 +9,15 @@ import (
 	"hash/fnv"
 	"io"
 	"strconv"
-	"strings"
 
+	"github.com/millrace-dev/millrace/test/campaign"
 	"github.com/millrace-dev/millrace/test/sim"
 	"github.com/millrace-dev/millrace/test/sim/machine"
 )
 
-// outcome is the result of one world.
-type outcome struct {
-	sim.Report
-	digest string // of all events
-	tail   []byte // the last events
-}
-
-// runWorld runs one world on the machine.
-func runWorld(ctx context.Context, m *machine.Machine, w sim.World) (outcome, error) {
+// runWorld runs one world on the machine. The plan in its report begins with the digest of all
+// events.
+func runWorld(ctx context.Context, m *machine.Machine, w sim.World) (r campaign.Report, err error) {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[0:], w.Seed)
 	binary.LittleEndian.PutUint64(seed[8:], w.Number)
@@ -33,12 +27,12 @@ func runWorld(ctx context.Context, m *machine.Machine, w sim.World) (outcome, er
 		traces = append(traces, w.Trace)
 	}
 	var report bytes.Buffer
-	err := m.Run(ctx, seed, arguments(w), &report, io.MultiWriter(traces...))
-	out := outcome{digest: fmt.Sprintf("%016x", digest.Sum64()), tail: tail.bytes}
+	err = m.Run(ctx, seed, arguments(w), &report, io.MultiWriter(traces...))
 	if err == nil {
-		err = json.Unmarshal(report.Bytes(), &out.Report)
+		err = json.Unmarshal(report.Bytes(), &r)
 	}
-	return out, err
+	r.Plan, r.Trace = fmt.Sprintf("digest %016x, %s", digest.Sum64(), r.Plan), tail.bytes
+	return r, err
 }
 
 // tail keeps the end of the data that is written to it.
@@ -54,9 +48,6 @@ func (t *tail) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
-
-// flagsOf returns the flags that run a world alone.
-func flagsOf(w sim.World) string { return strings.Join(arguments(w), " ") }
 
 // arguments returns the arguments of this command and of the guest, which are the same.
 func arguments(w sim.World) []string {
