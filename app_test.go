@@ -83,7 +83,7 @@ var (
 			func(shipping, shipped, process.Input) (process.Step[shipping], error) {
 				return process.Record(over{}), nil
 			}),
-	).OverWhen(func(s shipping) bool { return s.Done })
+	).EndsWhen(func(s shipping) bool { return s.Done })
 )
 
 func place(item string) aggregate.Decision[order] {
@@ -166,7 +166,7 @@ func TestAPartThatEndsAfterTheStartIsAnErrorOfStop(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t))
 	fail := make(chan struct{})
-	require.NoError(t, app.Add(millrace.Part{Name: "broken", Run: func(context.Context) error {
+	require.NoError(t, app.Add(millrace.Service{Name: "broken", Run: func(context.Context) error {
 		<-fail
 		return errors.New("no disk")
 	}}))
@@ -220,12 +220,12 @@ func TestAnAppRunsAllThatWasAdded(t *testing.T) {
 	mails := make(chan string, 10)
 	require.NoError(t, app.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"order"}},
 		cqrs.NewGroupEventHandler(func(ctx context.Context, _ *shipped) error {
-			mails <- cqrs.OriginalMessageFromCtx(ctx).Metadata.Get(subscriber.MetadataAggregateID)
+			mails <- cqrs.OriginalMessageFromCtx(ctx).Metadata.Get(subscriber.AggregateIDKey)
 			return nil
 		})))
 	audit := make(chan string, 10)
 	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order", "shipping"}}, func(msg *message.Message) error {
-		audit <- msg.Metadata.Get(subscriber.MetadataName)
+		audit <- msg.Metadata.Get(subscriber.NameKey)
 		return nil
 	}))
 	require.ErrorIs(t, app.Ready(t.Context()), millrace.ErrNotRunning)
@@ -240,7 +240,7 @@ func TestAnAppRunsAllThatWasAdded(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{"order.placed.v2", "shipping.begun.v1", "order.shipped.v1", "shipping.over.v1"}, all)
 	require.NoError(t, app.Groups().WaitApplied(t.Context(), "items", written.ID, written.Version))
-	loaded, err := saga.Processes().Load(t.Context(), "1")
+	loaded, err := saga.Repository().Load(t.Context(), "1")
 	require.NoError(t, err)
 	assert.True(t, loaded.State.Done)
 
@@ -340,7 +340,7 @@ func TestPartsStopInTheReverseOrderAndHandlersAfterThem(t *testing.T) {
 	}
 	for _, name := range []string{"feed", "server"} {
 		end := make(chan struct{})
-		require.NoError(t, app.Add(millrace.Part{
+		require.NoError(t, app.Add(millrace.Service{
 			Name: name,
 			Run:  func(context.Context) error { <-end; return nil },
 			Stop: func(context.Context) error {
@@ -351,7 +351,7 @@ func TestPartsStopInTheReverseOrderAndHandlersAfterThem(t *testing.T) {
 			},
 		}))
 	}
-	require.NoError(t, app.Add(millrace.Part{Name: "ticker", Run: func(ctx context.Context) error {
+	require.NoError(t, app.Add(millrace.Service{Name: "ticker", Run: func(ctx context.Context) error {
 		<-ctx.Done()
 		note("ticker")
 		return ctx.Err()
@@ -376,7 +376,7 @@ func TestAPartThatEndsEndsTheApp(t *testing.T) {
 	t.Parallel()
 	for name, ended := range map[string]error{"broken: no disk": errors.New("no disk"), "broken: has ended by itself": nil} {
 		app := open(t, dynamotest.New(t))
-		require.NoError(t, app.Add(millrace.Part{Name: "broken", Run: func(context.Context) error { return ended }}))
+		require.NoError(t, app.Add(millrace.Service{Name: "broken", Run: func(context.Context) error { return ended }}))
 		require.EqualError(t, app.Run(t.Context()), name)
 	}
 }
@@ -426,7 +426,7 @@ func TestAPartThatDoesNotStopHoldsUpTheAppForALimitedTime(t *testing.T) {
 		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout = 50 * time.Millisecond })
 		hang := make(chan struct{})
 		t.Cleanup(func() { close(hang) })
-		require.NoError(t, app.Add(millrace.Part{Name: "stubborn", Run: func(context.Context) error { <-hang; return nil }}))
+		require.NoError(t, app.Add(millrace.Service{Name: "stubborn", Run: func(context.Context) error { <-hang; return nil }}))
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			<-app.Running()
@@ -443,7 +443,7 @@ func TestAStopThatHangsLeavesTimeForTheHandlers(t *testing.T) {
 		hang := make(chan struct{})
 		t.Cleanup(func() { close(hang) })
 		stopping := make(chan error, 1)
-		require.NoError(t, app.Add(millrace.Part{
+		require.NoError(t, app.Add(millrace.Service{
 			Name: "stubborn",
 			Run:  func(ctx context.Context) error { <-ctx.Done(); return nil },
 			Stop: func(context.Context) error {
@@ -707,10 +707,10 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 			_, err := a.ReadModel(t.Context(), readmodel.Config{Name: "items", Topics: []string{"order"}}, nil)
 			return err
 		},
-		"no run":    func(a *millrace.App) error { return a.Add(millrace.Part{Name: "nothing"}) },
+		"no run":    func(a *millrace.App) error { return a.Add(millrace.Service{Name: "nothing"}) },
 		"no server": func(a *millrace.App) error { return a.Serve(nil, nil) },
 		"a name twice": func(a *millrace.App) error {
-			p := millrace.Part{Name: "ticker", Run: func(context.Context) error { return nil }}
+			p := millrace.Service{Name: "ticker", Run: func(context.Context) error { return nil }}
 			return errors.Join(a.Add(p), a.Add(p))
 		},
 		"a definition after its handler": func(a *millrace.App) error {
@@ -802,7 +802,7 @@ func TestAProcessWhoseTableIsMissingIsRefused(t *testing.T) {
 	require.NoError(t, process.CreateTable(t.Context(), db.Client(), "shop-process"))
 	_, err = millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
 	require.NoError(t, err)
-	for _, err := range app.Backlog().Open(t.Context(), process.Query{}) {
+	for _, err := range app.Backlog().OpenProcesses(t.Context(), process.Query{}) {
 		require.NoError(t, err)
 	}
 }
@@ -874,9 +874,9 @@ func TestPagesAreConsistentAndLive(t *testing.T) {
 	mux := http.NewServeMux()
 	queries := make(chan string, 10)
 	mux.HandleFunc("/live", func(w http.ResponseWriter, r *http.Request) {
-		assert.NoError(t, feed.Serve(w, r, "1", func(context.Context) (live.Event, error) {
+		assert.NoError(t, feed.Serve(w, r, "1", func(context.Context) (live.Update, error) {
 			queries <- "query"
-			return live.Event{Data: 1}, nil
+			return live.Update{Data: 1}, nil
 		}))
 	})
 	mux.Handle("/query", app.Consistent("items", consistency.Config{Timeout: patience})(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))

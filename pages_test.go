@@ -43,7 +43,7 @@ func query(app *millrace.App, group string, config consistency.Config) func(aggr
 // tokenOf returns a token of some aggregates of a type.
 func tokenOf(aggregates int, kind string) (token aggregate.Token) {
 	for n := range aggregates {
-		token = append(token, aggregate.Version{ID: aggregate.ID{Type: kind, Value: strconv.Itoa(n)}, Version: 1})
+		token = append(token, aggregate.VersionedID{ID: aggregate.ID{Type: kind, Value: strconv.Itoa(n)}, Version: 1})
 	}
 	return token
 }

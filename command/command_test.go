@@ -137,8 +137,8 @@ func TestAnyOtherErrorIsReturned(t *testing.T) {
 	assert.ErrorIs(t, handle(h, message.NewMessage("", nil), &deposit{"a", 1}), command.ErrNoID)
 	assert.ErrorAs(t, handle(h, message.NewMessage("m", nil), &deposit{"", 1}), new(*aggregate.InvalidIDError))
 	assert.ErrorIs(t, h.Handle(t.Context(), &deposit{"a", 1}), command.ErrNoID, "there is no message")
-	nested := command.Handler("deposit", w.accounts, route, command.Execute(func(*deposit) []repository.Option {
-		return []repository.Option{repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+	nested := command.Handler("deposit", w.accounts, route, command.WithRepositoryOptions(func(*deposit) []repository.Option {
+		return []repository.Option{repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
 			return nil, &repository.RefusedError{Err: errTooMuch} // the error of another call
 		})}
 	}))

@@ -219,9 +219,9 @@ func TestDeletedAndTruncatedAggregatesAreShownAsSuch(t *testing.T) {
 	onLayouts(t, func(t *testing.T, j *journal.Journal) {
 		r := repositoryOf(t, j, repository.Config{Snapshots: repository.Every(1)})
 		save(t.Context(), t, r, "gone", opened{"ada"})
-		require.NoError(t, r.Delete(t.Context(), "gone", 1, journal.Removal{}))
+		require.NoError(t, r.Delete(t.Context(), "gone", 1, journal.RemoveOptions{}))
 		save(t.Context(), t, r, "cut", opened{"ada"}, added{line{"tea", 1}}, added{line{"milk", 1}})
-		require.NoError(t, r.Truncate(t.Context(), "cut", 3, journal.Removal{}))
+		require.NoError(t, r.Truncate(t.Context(), "cut", 3, journal.RemoveOptions{}))
 		c := newConsole(t, console.Config{Journal: j, Repositories: []repository.AnyRepository{r}})
 
 		assert.NotNil(t, read[timeline](t, c, "aggregate?type=cart&id=gone").DeletedAt)

@@ -125,7 +125,7 @@ func TestATimeBeforeWhatWasTruncatedIsNoFailureOfTheServer(t *testing.T) {
 	onLayouts(t, func(t *testing.T, j *journal.Journal) {
 		r := repositoryOf(t, j, repository.Config{Snapshots: repository.Every(1)})
 		save(t.Context(), t, r, "1", opened{"ada"}, opened{"ada"}, opened{"ada"})
-		require.NoError(t, j.Truncate(t.Context(), aggregate.ID{Type: "cart", Value: "1"}, 3, journal.Removal{}))
+		require.NoError(t, j.Truncate(t.Context(), aggregate.ID{Type: "cart", Value: "1"}, 3, journal.RemoveOptions{}))
 		_, status := ask(t, newConsole(t, console.Config{Journal: j}), "aggregate?type=cart&id=1&at="+url.QueryEscape("2020-01-01T00:00:00Z"))
 		assert.Equal(t, http.StatusGone, status)
 	})

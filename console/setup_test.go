@@ -82,7 +82,7 @@ func save(ctx context.Context, t *testing.T, r *repository.Repository[cart], id 
 
 func newConsole(t *testing.T, config console.Config) *console.Console {
 	t.Helper()
-	c, err := console.Handler(config)
+	c, err := console.New(config)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

@@ -168,7 +168,7 @@ func TestASnapshotOlderThanTheCommitIsRefused(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.covered(t, id, 10)
-		require.NoError(t, s.Truncate(t.Context(), id, 11, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), id, 11, journal.RemoveOptions{}))
 		for _, number := range []uint64{0, 3, 9, 12} {
 			_, err := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: 10, Events: events(11, 1), Snapshot: &journal.Snapshot{Number: number, Payload: []byte("{}")}})
 			var config *journal.ConfigError
@@ -223,7 +223,7 @@ func TestAnEventInTheWayIsAConflictWhereTheHeadHasMovedUnseen(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 2)
 		s.write(t, user("2"), 1, 2)
-		require.NoError(t, s.Delete(t.Context(), user("2"), 2, journal.Removal{}))
+		require.NoError(t, s.Delete(t.Context(), user("2"), 2, journal.RemoveOptions{}))
 		unseen := func() (*http.Response, error) {
 			return refuse(http.StatusBadRequest, "TransactionCanceledException", `,"CancellationReasons":[{"Code":"None"},{"Code":"ConditionalCheckFailed"}]`)
 		}

@@ -160,7 +160,7 @@ func TestACommitWhoseSnapshotIsTakenOutKeepsItsCommandAndWrites(t *testing.T) {
 		s.put(t, c.name, taken)
 		newer := &journal.Snapshot{Number: 3, Payload: []byte("newer"), Schema: 2}
 		mustAppend(t, s, storage.Commit{Aggregate: user("1"), Events: events(1, 3), Snapshot: newer})
-		require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.RemoveOptions{}))
 		commit := storage.Commit{
 			Aggregate: user("1"), Expected: 3, Events: events(4, 2), Snapshot: &journal.Snapshot{Number: 5, Payload: []byte("older"), Schema: 1},
 			Redundancy: &storage.Redundancy{Keep: 1, Listed: []uint64{}}, CommandID: "c",

@@ -87,7 +87,7 @@ func TestAnOlderSchemaDoesNotReplaceTheSnapshotThatStandsForTruncatedEvents(t *t
 			Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: &journal.Snapshot{Number: 4, Payload: []byte("older"), Schema: 1},
 			Redundancy: &storage.Redundancy{Keep: 1, Listed: []uint64{3}},
 		}
-		require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.RemoveOptions{}))
 
 		receipt := mustAppend(t, s, older)
 		assert.True(t, receipt.SnapshotLeftOut)
@@ -215,7 +215,7 @@ func TestASnapshotOfALaterSchemaIsReplacedWhereNoEventsNeedIt(t *testing.T) {
 				id := user("1")
 				s.covered(t, id, 5) // schema 3
 				if c.truncateBefore > 0 {
-					require.NoError(t, s.Truncate(t.Context(), id, c.truncateBefore, journal.Removal{}))
+					require.NoError(t, s.Truncate(t.Context(), id, c.truncateBefore, journal.RemoveOptions{}))
 				}
 				s.change(t, s.Config().Tables.Snapshot, s.keyOf(id, 0), item{s.Engine.Config.Attributes.Version: number(c.version)})
 				s.remove(t, s.Config().Tables.Journal, s.keyOf(id, int(c.version)+1))

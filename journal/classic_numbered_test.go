@@ -45,7 +45,7 @@ func TestTheRowsOfOtherAggregatesAreNeitherLostNorMistakenWhereverAPageEnds(t *t
 			_, err := s.Inspect(t.Context(), id, func(r *journal.Record) { seen = append(seen, r.Number) })
 			require.NoError(t, err)
 			assert.Len(t, seen, own)
-			require.NoError(t, s.Delete(t.Context(), id, uint64(own), journal.Removal{}))
+			require.NoError(t, s.Delete(t.Context(), id, uint64(own), journal.RemoveOptions{}))
 			assert.Empty(t, s.numbers(t, id))
 			for other, n := range others {
 				assert.Equal(t, numbersFrom(1, n), s.numbers(t, other), "%q", other.Value)
@@ -86,7 +86,7 @@ func TestRemovalAndInspectionReadLittleOfOtherAggregates(t *testing.T) {
 			require.NoError(t, err)
 			assert.LessOrEqual(t, read, own+c.most)
 			read = 0
-			require.NoError(t, j.Delete(t.Context(), user("acme"), own, journal.Removal{}))
+			require.NoError(t, j.Delete(t.Context(), user("acme"), own, journal.RemoveOptions{}))
 			assert.LessOrEqual(t, read, own+c.most+1, "and the head")
 			assert.Equal(t, numbersFrom(1, others), s.numbers(t, user("acme-"+c.suffix)))
 		})
@@ -112,7 +112,7 @@ func TestAPageThatEndsAmongTheRowsOfAnotherAggregateIsGoneOnBehind(t *testing.T)
 		return n
 	}
 	assert.Equal(t, 40, inspected(id))
-	require.NoError(t, s.Delete(t.Context(), id, 40, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), id, 40, journal.RemoveOptions{}))
 	assert.Zero(t, inspected(id))
 	assert.Equal(t, 25, inspected(letter))
 	assert.Equal(t, 25, inspected(hyphen))
@@ -133,7 +133,7 @@ func TestGuardsOfCommandsAreNotReadByRemoval(t *testing.T) {
 		}
 		return out, err
 	}
-	require.NoError(t, s.through(t, client).Delete(t.Context(), user("1"), commands, journal.Removal{}))
+	require.NoError(t, s.through(t, client).Delete(t.Context(), user("1"), commands, journal.RemoveOptions{}))
 	// About one of six guards is read too, because its digest begins with a digit, as the number in
 	// the key of an event does.
 	assert.Less(t, read, commands+commands/3)
@@ -156,7 +156,7 @@ func TestEventsGetTheirTimeToLiveSideBySide(t *testing.T) {
 		}
 	}), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Journal))
 	var progress []int
-	removal := journal.Removal{After: time.Hour, Progress: func(events int) { progress = append(progress, events) }}
+	removal := journal.RemoveOptions{After: time.Hour, Progress: func(events int) { progress = append(progress, events) }}
 	require.NoError(t, s.Truncate(t.Context(), user("1"), n+1, removal))
 	assert.Equal(t, []int{n}, progress)
 	assert.EqualValues(t, n, begun.Load())

@@ -283,7 +283,7 @@ func TestTheOutcomeOfACommandCanBeResolvedByTheErrorsFieldsAlone(t *testing.T) {
 				from := c.events + 1
 				s.write(t, id, from, 1)
 				resolve(true, "after a later commit")
-				require.NoError(t, s.Delete(t.Context(), id, uint64(from), journal.Removal{}))
+				require.NoError(t, s.Delete(t.Context(), id, uint64(from), journal.RemoveOptions{}))
 				resolve(true, "after the events are gone")
 			})
 		}
@@ -372,7 +372,7 @@ func TestGuardsOfCommandsDisturbNoReader(t *testing.T) {
 
 		s.remove(t, c.Tables.Journal, s.key("millrace", "descriptor"))
 		require.NoError(t, journal.Adopt(t.Context(), s.client, c))
-		require.NoError(t, s.Delete(t.Context(), id, 20, journal.Removal{}))
+		require.NoError(t, s.Delete(t.Context(), id, 20, journal.RemoveOptions{}))
 		assert.Len(t, s.scan(t, c.Tables.Journal), 20+2+1, "guards and descriptor stay")
 		_, err = s.execute(t, id, 0, 1, "no events")
 		require.ErrorAs(t, err, new(*journal.DuplicateCommandError))

@@ -460,7 +460,7 @@ func TestEverySnapshotOfAnAggregateIsEncodedInEachLayout(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 3, version)
 
-		require.NoError(t, s.through(t, s.client, encodings()).Delete(t.Context(), user("1"), 3, journal.Removal{}), "which needs no key")
+		require.NoError(t, s.through(t, s.client, encodings()).Delete(t.Context(), user("1"), 3, journal.RemoveOptions{}), "which needs no key")
 		assert.NotContains(t, s.get(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0)), s.either("encoding", "x"))
 	})
 }

@@ -170,10 +170,10 @@ var allCalls = []call{
 		return j.RemoveSnapshots(ctx, user("1"), []uint64{1})
 	}},
 	{"Truncate", "GetItem", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
-		return j.Truncate(ctx, user("1"), 2, journal.Removal{})
+		return j.Truncate(ctx, user("1"), 2, journal.RemoveOptions{})
 	}},
 	{"Delete", "GetItem", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
-		return j.Delete(ctx, user("1"), 2, journal.Removal{})
+		return j.Delete(ctx, user("1"), 2, journal.RemoveOptions{})
 	}},
 	{"Heads", "Scan", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		return firstHeadError(ctx, j, journal.HeadsQuery{})

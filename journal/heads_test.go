@@ -39,7 +39,7 @@ func (s store) population(t *testing.T) map[aggregate.ID]journal.Head {
 			})
 			head := journal.Head{Aggregate: id, Version: receipt.Version, Redundant: receipt.Redundant}
 			if n == 3 {
-				require.NoError(t, s.Delete(t.Context(), id, receipt.Version, journal.Removal{}))
+				require.NoError(t, s.Delete(t.Context(), id, receipt.Version, journal.RemoveOptions{}))
 				head.Redundant, head.TruncatedBefore, head.DeletedAt = nil, receipt.Version+1, s.Config().Now().UTC()
 			}
 			want[id] = head

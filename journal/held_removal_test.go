@@ -43,10 +43,10 @@ func TestARemovalThatMeetsTransactionsBeyondTheBudgetIsContended(t *testing.T) {
 	t.Parallel()
 	remove := map[string]func(context.Context, *engine.Engine) error{
 		"truncate": func(ctx context.Context, j *engine.Engine) error {
-			return j.Truncate(ctx, user("1"), 4, journal.Removal{After: time.Hour})
+			return j.Truncate(ctx, user("1"), 4, journal.RemoveOptions{After: time.Hour})
 		},
 		"delete": func(ctx context.Context, j *engine.Engine) error {
-			return j.Delete(ctx, user("1"), 4, journal.Removal{After: time.Hour})
+			return j.Delete(ctx, user("1"), 4, journal.RemoveOptions{After: time.Hour})
 		},
 	}
 	for name, remove := range remove {
@@ -101,7 +101,7 @@ func TestATruncationThatMeetsCommitsEndsWithItsContext(t *testing.T) {
 		}
 	})
 
-	err := s.Truncate(ctx, user("1"), 4, journal.Removal{})
+	err := s.Truncate(ctx, user("1"), 4, journal.RemoveOptions{})
 
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Zero(t, s.head(t, user("1")).TruncatedBefore)
@@ -128,8 +128,8 @@ func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 				t.Helper()
 				head, events := s.head(t, id), s.scan(t, table)
 				for operation, err := range map[string]error{
-					"truncate": s.Truncate(t.Context(), id, truncateBefore, journal.Removal{After: time.Hour}),
-					"delete":   s.Delete(t.Context(), id, 6, journal.Removal{After: time.Hour}),
+					"truncate": s.Truncate(t.Context(), id, truncateBefore, journal.RemoveOptions{After: time.Hour}),
+					"delete":   s.Delete(t.Context(), id, 6, journal.RemoveOptions{After: time.Hour}),
 				} {
 					var config *journal.ConfigError
 					require.ErrorAs(t, err, &config, operation)
@@ -144,12 +144,12 @@ func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 			timeToLive("another", true)
 			refused(4)
 
-			require.NoError(t, s.Truncate(t.Context(), id, 4, journal.Removal{}), "which needs none")
+			require.NoError(t, s.Truncate(t.Context(), id, 4, journal.RemoveOptions{}), "which needs none")
 			refused(3) // the head already says that they will be removed
 			timeToLive("another", false)
 			timeToLive(a.TTL, true)
-			require.NoError(t, s.Truncate(t.Context(), id, 5, journal.Removal{After: time.Hour}))
-			require.NoError(t, s.Delete(t.Context(), id, 6, journal.Removal{After: time.Hour}))
+			require.NoError(t, s.Truncate(t.Context(), id, 5, journal.RemoveOptions{After: time.Hour}))
+			require.NoError(t, s.Delete(t.Context(), id, 6, journal.RemoveOptions{After: time.Hour}))
 		})
 	}
 }
@@ -180,7 +180,7 @@ func deleteAmidACommit(t *testing.T, layout journal.Layout, size int) (met int) 
 	id, deleted := user("1"), make(chan error, 1)
 	s.write(t, id, 1, 2)
 	hasty := s.through(t, s.client, impatient)
-	remove := func() { deleted <- s.Delete(t.Context(), id, 5, journal.Removal{}) }
+	remove := func() { deleted <- s.Delete(t.Context(), id, 5, journal.RemoveOptions{}) }
 	db.Inject(dynamotest.Tear(func(ctx context.Context) {
 		if head, err := hasty.Head(t.Context(), id); err == nil && head.Version == 5 && met == 0 {
 			met++

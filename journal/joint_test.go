@@ -100,7 +100,7 @@ func TestAJointCommitSeesThatAnAggregateThatItOnlyReadWasDeleted(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, _ *dynamotest.DB) {
 		s.write(t, user("1"), 1, 2)
 		s.write(t, user("2"), 1, 3)
-		require.NoError(t, s.Delete(t.Context(), user("2"), 3, journal.Removal{}))
+		require.NoError(t, s.Delete(t.Context(), user("2"), 3, journal.RemoveOptions{}))
 
 		for name, of := range map[string]storage.Commit{"it was read before": part(user("2"), 3, 0), "it is to be written to": part(user("2"), 3, 1)} {
 			_, err := s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("1"), 2, 1), of}})

@@ -103,7 +103,7 @@ func TestALoadFindsNoAggregateOrATombstone(t *testing.T) {
 		_, err = l.load(t, s.Engine, aggregate.ID{})
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 		s.covered(t, user("1"), 3)
-		require.NoError(t, s.Delete(t.Context(), user("1"), 3, journal.Removal{}))
+		require.NoError(t, s.Delete(t.Context(), user("1"), 3, journal.RemoveOptions{}))
 		_, err = l.load(t, s.Engine, user("1"))
 		var deleted *journal.DeletedError
 		require.ErrorAs(t, err, &deleted)
@@ -137,7 +137,7 @@ func TestALoadStartsOverAfterATruncation(t *testing.T) {
 				Aggregate: user("1"), Expected: 12, Events: events(13, 1), Snapshot: stateAt(13),
 			})
 			s.write(t, user("1"), 14, 2)
-			require.NoError(t, s.Truncate(t.Context(), user("1"), 13, journal.Removal{}))
+			require.NoError(t, s.Truncate(t.Context(), user("1"), 13, journal.RemoveOptions{}))
 		})
 		var l loading
 
@@ -153,7 +153,7 @@ func TestALoadStartsOverAfterATruncation(t *testing.T) {
 func TestALoadReportsADeletionBetweenItsReads(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 12)
-		j := s.afterHead(t, func() { require.NoError(t, s.Delete(t.Context(), user("1"), 12, journal.Removal{})) })
+		j := s.afterHead(t, func() { require.NoError(t, s.Delete(t.Context(), user("1"), 12, journal.RemoveOptions{})) })
 		_, err := new(loading).load(t, j, user("1"))
 		require.ErrorAs(t, err, new(*journal.DeletedError))
 	})
@@ -163,7 +163,7 @@ func TestALoadReportsADeletionBetweenItsReads(t *testing.T) {
 func TestALoadThatNeedsTruncatedEventsFails(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.covered(t, user("1"), 12)
-		require.NoError(t, s.Truncate(t.Context(), user("1"), 10, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), user("1"), 10, journal.RemoveOptions{}))
 		begun := 0
 		_, err := s.Load(t.Context(), user("1"), func(journal.Head, error) uint64 { begun++; return 0 }, func(*journal.Record) error { return nil })
 		require.ErrorAs(t, err, new(*journal.TruncatedError))

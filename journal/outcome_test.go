@@ -128,7 +128,7 @@ func TestALostReplyWhoseEventsWereRemovedSinceIsNoConflict(t *testing.T) {
 			mustAppend(t, s, storage.Commit{
 				Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 			})
-			require.NoError(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}))
+			require.NoError(t, s.Truncate(t.Context(), user("1"), 2, journal.RemoveOptions{}))
 			return nil, errConnectionLost
 		}
 

@@ -80,10 +80,10 @@ func TestPackedManyCommandsWithoutEventsAreAllKnown(t *testing.T) {
 	s.commitSnapshot(t, user("ada"), 1, "two")
 	check(2)
 	s.write(t, user("ada"), 3, 1)
-	require.NoError(t, s.Truncate(t.Context(), user("ada"), 3, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("ada"), 3, journal.RemoveOptions{}))
 	check(3)
 	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 3, Proven: true, CommandID: "last look"})
-	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.RemoveOptions{}))
 	s.requireKnown(t, user("ada"), "last look")
 	for _, it := range s.scan(t, s.Config().Tables.Journal) {
 		assert.LessOrEqual(t, len(fmt.Sprint(it["o"])), 20_000)
@@ -126,7 +126,7 @@ func TestPackedAnEncodingAsksAboutADeletedAggregate(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Layout: journal.Packed, Encodings: []journal.Encoding{asks{}}})
 	s.write(t, user("ada"), 1, 1)
-	require.NoError(t, s.Delete(t.Context(), user("ada"), 1, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), user("ada"), 1, journal.RemoveOptions{}))
 	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Events: events(2, 1)})
 	assert.ErrorAs(t, err, new(*journal.DeletedError))
 }
@@ -237,7 +237,7 @@ func TestPackedEventsThatAreNotThereAreNotWaitedFor(t *testing.T) {
 	s.write(t, user("ada"), 1, 5)
 	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 5, CommandID: "look"})
 	s.write(t, user("bob"), 1, 5)
-	require.NoError(t, s.Delete(t.Context(), user("bob"), 5, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), user("bob"), 5, journal.RemoveOptions{}))
 	beyond := func(id aggregate.ID) (last error) {
 		for _, err := range s.Engine.Events(t.Context(), id, 6, 6) {
 			last = err

@@ -130,7 +130,7 @@ func TestPackedStaleWritersConflictAfterTruncationAndDeletion(t *testing.T) {
 	s.write(t, user("ada"), 3, 2)
 	s.commitSnapshot(t, user("ada"), 4, "five")
 	s.write(t, user("ada"), 6, 1)
-	require.NoError(t, s.Truncate(t.Context(), user("ada"), 6, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("ada"), 6, journal.RemoveOptions{}))
 	for _, version := range []uint64{0, 2, 4, 5} { // each was once the last version
 		_, err := s.proven(t, user("ada"), version, 1)
 		var conflict *journal.ConflictError
@@ -138,7 +138,7 @@ func TestPackedStaleWritersConflictAfterTruncationAndDeletion(t *testing.T) {
 		assert.EqualValues(t, 6, conflict.Actual, version)
 	}
 
-	require.NoError(t, s.Delete(t.Context(), user("ada"), 6, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), user("ada"), 6, journal.RemoveOptions{}))
 	for _, version := range []uint64{0, 2, 4, 5, 6} {
 		_, err := s.proven(t, user("ada"), version, 1)
 		var deleted *journal.DeletedError
@@ -153,7 +153,7 @@ func TestPackedALostReplyIsFoundAfterTheEventsAreRemoved(t *testing.T) {
 	receipt, err := s.proven(t, user("ada"), 0, 2)
 	require.NoError(t, err)
 	s.commitSnapshot(t, user("ada"), 2, "three")
-	require.NoError(t, s.Truncate(t.Context(), user("ada"), 4, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("ada"), 4, journal.RemoveOptions{}))
 	written, err := s.Resolve(t.Context(), &journal.OutcomeUnknownError{ID: user("ada"), First: 1, CommitID: receipt.CommitID})
 	require.NoError(t, err)
 	assert.True(t, written)
@@ -182,7 +182,7 @@ func TestPackedTheItemsOfAnAggregateTile(t *testing.T) {
 				ends, snapshot = append(ends, version+1), version+1
 			case 3:
 				if snapshot > 0 {
-					require.NoError(t, s.Truncate(t.Context(), id, 1+r.Uint64N(snapshot+1), journal.Removal{}))
+					require.NoError(t, s.Truncate(t.Context(), id, 1+r.Uint64N(snapshot+1), journal.RemoveOptions{}))
 				}
 			default:
 				receipt, err := s.proven(t, id, version, 1+r.IntN(9))
@@ -220,7 +220,7 @@ func TestPackedASnapshotOfALostHistoryIsNotUsed(t *testing.T) {
 	assert.Equal(t, loaded{numbers: []uint64{1, 2, 3, 4}, version: 4}, l)
 	head := mustHead(t, s, user("ada"))
 	assert.Nil(t, head.Snapshot)
-	require.ErrorIs(t, s.Truncate(t.Context(), user("ada"), 4, journal.Removal{}), journal.ErrNotCovered)
+	require.ErrorIs(t, s.Truncate(t.Context(), user("ada"), 4, journal.RemoveOptions{}), journal.ErrNotCovered)
 
 	s.commitSnapshot(t, user("ada"), 4, "five")
 	l, err = s.load(t.Context(), user("ada"))
@@ -249,7 +249,7 @@ func TestPackedALateSnapshotDoesNotBringBackWhatWasDeleted(t *testing.T) {
 	proxy := dynamotest.NewProxy(t, s.client)
 	late := s.through(t, proxy.Client())
 	proxy.Inject(dynamotest.Pause(func(ctx context.Context) {
-		assert.NoError(t, s.Delete(ctx, user("ada"), 3, journal.Removal{}))
+		assert.NoError(t, s.Delete(ctx, user("ada"), 3, journal.RemoveOptions{}))
 	}), dynamotest.On("UpdateItem"), dynamotest.Times(1))
 	mustAppend(t, late, storage.Commit{
 		Aggregate: user("ada"), Expected: 2, Events: events(3, 1), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("late")},
@@ -267,7 +267,7 @@ func TestPackedTruncationKeepsASnapshotForOlderPrograms(t *testing.T) {
 	s := setup(t, packed)
 	s.write(t, user("ada"), 1, 2)
 	s.commitSnapshot(t, user("ada"), 2, "old")
-	require.NoError(t, s.Truncate(t.Context(), user("ada"), 4, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("ada"), 4, journal.RemoveOptions{}))
 	s.commitSnapshot(t, user("ada"), 3, "new")
 	s.write(t, user("ada"), 5, 1)
 
@@ -314,7 +314,7 @@ func TestPackedCommandIDsOutliveSnapshotsAndTruncation(t *testing.T) {
 		receipt := mustAppend(t, s, c)
 		known = receipt.Commands
 	}
-	require.NoError(t, s.Truncate(t.Context(), user("ada"), commands+1, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("ada"), commands+1, journal.RemoveOptions{}))
 	for n := uint64(1); n <= commands; n++ {
 		c, found, err := s.Command(t.Context(), user("ada"), fmt.Sprint("command ", n))
 		require.NoError(t, err)
@@ -435,7 +435,7 @@ func TestPackedTheSnapshotThatTruncationKeepsKnowsTheCommands(t *testing.T) {
 			Snapshot: &journal.Snapshot{Number: n + 1, Payload: []byte("old")},
 		})
 	}
-	require.NoError(t, s.Truncate(t.Context(), user("ada"), 4, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("ada"), 4, journal.RemoveOptions{}))
 	s.commitSnapshot(t, user("ada"), 3, "new")
 
 	found, err := s.Load(t.Context(), user("ada"), func(head journal.Head, _ error) uint64 {
@@ -486,7 +486,7 @@ func TestPackedAnEncodingFindsNothingBeforeACommitToATombstone(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
 	s.covered(t, user("ada"), 3)
-	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.RemoveOptions{}))
 	j := s.through(t, s.client, encodings(&looksBack{wrapped{name: "a"}}))
 	for _, expected := range []uint64{1, 2, 3, 4} {
 		_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: expected, Events: events(int(expected)+1, 1)})
@@ -509,7 +509,7 @@ func TestPackedNoSnapshotAndNoTombstoneFailsForAnotherTransaction(t *testing.T) 
 	s, db := inMemory(t, packed)
 	s.covered(t, user("ada"), 3)
 	conflict := db.Inject(dynamotest.Conflict(), dynamotest.On("PutItem"), dynamotest.Times(3))
-	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.RemoveOptions{}))
 	assert.Equal(t, 3, conflict.Fired())
 }
 
@@ -543,7 +543,7 @@ func TestPackedGuardsOfCommandsDisturbNoReader(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, found.Corrupt)
 
-	require.NoError(t, s.Delete(t.Context(), id, commands, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), id, commands, journal.RemoveOptions{}))
 	for _, command := range []string{"0", "139", "no events"} {
 		_, err = s.execute(t, id, 0, 1, command)
 		require.ErrorAs(t, err, new(*journal.DuplicateCommandError), command)
@@ -686,7 +686,7 @@ func TestPackedATruncationNeedsASnapshotOfThisHistory(t *testing.T) {
 	}
 	backup := s.scan(t, s.Config().Tables.Journal)
 	s.commitSnapshot(t, user("1"), 5, "six")
-	require.NoError(t, s.Truncate(t.Context(), user("1"), 6, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("1"), 6, journal.RemoveOptions{}))
 	s.remove(t, s.Config().Tables.Journal, s.packedKey(user("1"), "6"))
 	for _, it := range backup {
 		s.put(t, s.Config().Tables.Journal, it)
@@ -694,10 +694,10 @@ func TestPackedATruncationNeedsASnapshotOfThisHistory(t *testing.T) {
 	s.Engine = s.through(t, s.client)
 	head := mustHead(t, s, user("1"))
 	assert.Zero(t, head.TruncatedBefore)
-	require.ErrorIs(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}), journal.ErrNotCovered)
+	require.ErrorIs(t, s.Truncate(t.Context(), user("1"), 2, journal.RemoveOptions{}), journal.ErrNotCovered)
 	s.requireVersion(t, user("1"), 5)
 	s.commitSnapshot(t, user("1"), 5, "six again")
-	require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.RemoveOptions{}))
 	head = mustHead(t, s, user("1"))
 	assert.EqualValues(t, 3, head.TruncatedBefore)
 }

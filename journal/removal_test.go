@@ -90,7 +90,7 @@ func TestTruncateRemovesTheEventsBelowAndTheAggregateGoesOn(t *testing.T) {
 		s.write(t, id, 31, 2)
 		var progress []int
 
-		require.NoError(t, s.Truncate(t.Context(), id, 21, journal.Removal{Progress: func(n int) { progress = append(progress, n) }}))
+		require.NoError(t, s.Truncate(t.Context(), id, 21, journal.RemoveOptions{Progress: func(n int) { progress = append(progress, n) }}))
 
 		assert.Equal(t, []int{20}, progress)
 		assert.Equal(t, numbersFrom(21, 32), s.numbers(t, id))
@@ -102,8 +102,8 @@ func TestTruncateRemovesTheEventsBelowAndTheAggregateGoesOn(t *testing.T) {
 		_, err = s.Append(t.Context(), storage.Commit{Aggregate: id, Events: events(1, 1)})
 		require.ErrorIs(t, err, journal.ErrConflict, "numbers are not used again")
 
-		require.NoError(t, s.Truncate(t.Context(), id, 31, journal.Removal{}), "further")
-		require.NoError(t, s.Truncate(t.Context(), id, 5, journal.Removal{}), "less far changes nothing")
+		require.NoError(t, s.Truncate(t.Context(), id, 31, journal.RemoveOptions{}), "further")
+		require.NoError(t, s.Truncate(t.Context(), id, 5, journal.RemoveOptions{}), "less far changes nothing")
 		assert.Equal(t, numbersFrom(31, 33), s.numbers(t, id))
 		assert.EqualValues(t, 31, s.head(t, id).TruncatedBefore)
 	})
@@ -113,7 +113,7 @@ func TestAReaderOfTruncatedEventsIsToldWhereToGoOn(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.covered(t, id, 40)
-		require.NoError(t, s.Truncate(t.Context(), id, 31, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), id, 31, journal.RemoveOptions{}))
 		for name, r := range map[string]struct{ from, to uint64 }{
 			"all missing, by key":    {1, 5},
 			"some missing, by key":   {28, 33},
@@ -152,7 +152,7 @@ func TestEventsThatNoSnapshotStandsForAreNotTruncated(t *testing.T) {
 			id     aggregate.ID
 			before uint64
 		}{{without, 2}, {without, 4}, {with, 5}, {with, 6}, {with, 7}} {
-			err := s.Truncate(t.Context(), c.id, c.before, journal.Removal{})
+			err := s.Truncate(t.Context(), c.id, c.before, journal.RemoveOptions{})
 			require.ErrorIs(t, err, journal.ErrNotCovered)
 			require.ErrorContains(t, err, fmt.Sprintf("of event %d or later", c.before-1))
 			require.ErrorContains(t, err, fmt.Sprintf("truncate %s before event %d", c.id, c.before))
@@ -160,13 +160,13 @@ func TestEventsThatNoSnapshotStandsForAreNotTruncated(t *testing.T) {
 		assert.Equal(t, numbersFrom(1, 3), s.numbers(t, without))
 		assert.Equal(t, numbersFrom(1, 5), s.numbers(t, with))
 		assert.Zero(t, s.head(t, with).TruncatedBefore)
-		require.NoError(t, s.Truncate(t.Context(), with, 4, journal.Removal{}), "all that it stands for")
+		require.NoError(t, s.Truncate(t.Context(), with, 4, journal.RemoveOptions{}), "all that it stands for")
 		assert.Equal(t, numbersFrom(4, 5), s.numbers(t, with))
 
-		require.ErrorIs(t, s.Truncate(t.Context(), user("nobody"), 2, journal.Removal{}), journal.ErrNotFound)
-		require.ErrorAs(t, s.Truncate(t.Context(), user(""), 2, journal.Removal{}), new(*aggregate.InvalidIDError))
-		require.NoError(t, s.Delete(t.Context(), with, 5, journal.Removal{}))
-		require.ErrorAs(t, s.Truncate(t.Context(), with, 2, journal.Removal{}), new(*journal.DeletedError))
+		require.ErrorIs(t, s.Truncate(t.Context(), user("nobody"), 2, journal.RemoveOptions{}), journal.ErrNotFound)
+		require.ErrorAs(t, s.Truncate(t.Context(), user(""), 2, journal.RemoveOptions{}), new(*aggregate.InvalidIDError))
+		require.NoError(t, s.Delete(t.Context(), with, 5, journal.RemoveOptions{}))
+		require.ErrorAs(t, s.Truncate(t.Context(), with, 2, journal.RemoveOptions{}), new(*journal.DeletedError))
 	})
 }
 
@@ -175,7 +175,7 @@ func TestAForeignSnapshotStandsForNoEvents(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		s.covered(t, user("1"), 3)
 		s.foreignUpdate(t, user("1"), 4, "theirs")
-		require.ErrorIs(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}), journal.ErrNotCovered)
+		require.ErrorIs(t, s.Truncate(t.Context(), user("1"), 2, journal.RemoveOptions{}), journal.ErrNotCovered)
 		assert.Equal(t, numbersFrom(1, 3), s.numbers(t, user("1")))
 	})
 }
@@ -184,10 +184,10 @@ func TestTheHeadSaysThatEventsGoBeforeTheyGo(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, remove := range map[string]func(j *engine.Engine, id aggregate.ID) error{
 			"truncate": func(j *engine.Engine, id aggregate.ID) error {
-				return j.Truncate(t.Context(), id, 4, journal.Removal{})
+				return j.Truncate(t.Context(), id, 4, journal.RemoveOptions{})
 			},
 			"delete": func(j *engine.Engine, id aggregate.ID) error {
-				return j.Delete(t.Context(), id, 5, journal.Removal{})
+				return j.Delete(t.Context(), id, 5, journal.RemoveOptions{})
 			},
 		} {
 			s.covered(t, user(name), 5)
@@ -216,7 +216,7 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 		}
 		var progress []int
 
-		require.NoError(t, s.Delete(t.Context(), id, 5, journal.Removal{Progress: func(n int) { progress = append(progress, n) }}))
+		require.NoError(t, s.Delete(t.Context(), id, 5, journal.RemoveOptions{Progress: func(n int) { progress = append(progress, n) }}))
 
 		assert.Equal(t, []int{5}, progress)
 		if !s.isPacked() {
@@ -252,7 +252,7 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
 
 		s.clock.advance(time.Hour)
-		nothing := journal.Removal{Progress: func(int) { t.Error("there is no progress to tell") }}
+		nothing := journal.RemoveOptions{Progress: func(int) { t.Error("there is no progress to tell") }}
 		require.NoError(t, s.Delete(t.Context(), id, 5, nothing), "a tombstone is no error")
 		assert.Equal(t, at, s.head(t, id).DeletedAt)
 	})
@@ -265,13 +265,13 @@ func TestDeleteOfAnotherVersionIsAConflictAndRemovesNothing(t *testing.T) {
 		before := s.scan(t, s.Config().Tables.Snapshot)
 		for _, expected := range []uint64{0, 2, 4} {
 			var conflict *journal.ConflictError
-			require.ErrorAs(t, s.Delete(t.Context(), id, expected, journal.Removal{}), &conflict)
+			require.ErrorAs(t, s.Delete(t.Context(), id, expected, journal.RemoveOptions{}), &conflict)
 			assert.Equal(t, journal.ConflictError{ID: id, Expected: expected, Actual: 3}, *conflict)
 		}
 		assert.ElementsMatch(t, before, s.scan(t, s.Config().Tables.Snapshot))
 		assert.Equal(t, numbersFrom(1, 3), s.numbers(t, id))
-		require.ErrorIs(t, s.Delete(t.Context(), user("nobody"), 0, journal.Removal{}), journal.ErrNotFound)
-		require.ErrorAs(t, s.Delete(t.Context(), user(""), 0, journal.Removal{}), new(*aggregate.InvalidIDError))
+		require.ErrorIs(t, s.Delete(t.Context(), user("nobody"), 0, journal.RemoveOptions{}), journal.ErrNotFound)
+		require.ErrorAs(t, s.Delete(t.Context(), user(""), 0, journal.RemoveOptions{}), new(*aggregate.InvalidIDError))
 	})
 }
 
@@ -283,7 +283,7 @@ func TestACommitThatOvertakesADeletionWins(t *testing.T) {
 		j := s.through(t, proxy.Client(testdb.Once))
 		proxy.Inject(dynamotest.Pause(func(context.Context) { s.write(t, id, 4, 1) }), dynamotest.On(s.either("UpdateItem", "PutItem")), dynamotest.Times(1))
 
-		err := j.Delete(t.Context(), id, 3, journal.Removal{})
+		err := j.Delete(t.Context(), id, 3, journal.RemoveOptions{})
 
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
@@ -302,14 +302,14 @@ func TestACommitThatOvertakesATruncationIsTakenIntoAccount(t *testing.T) {
 		version := 3
 		overtake := dynamotest.Pause(func(context.Context) { version++; s.write(t, id, version, 1) })
 		proxy.Inject(overtake, dynamotest.On("UpdateItem"), dynamotest.Times(2))
-		require.NoError(t, j.Truncate(t.Context(), id, 3, journal.Removal{}))
+		require.NoError(t, j.Truncate(t.Context(), id, 3, journal.RemoveOptions{}))
 		assert.Equal(t, numbersFrom(3, 5), s.numbers(t, id))
 
 		if s.isPacked() { // a truncation does not change a row that a commit writes
 			return
 		}
 		proxy.Inject(overtake, dynamotest.On("UpdateItem"))
-		require.ErrorIs(t, j.Truncate(t.Context(), id, 4, journal.Removal{}), journal.ErrConflict)
+		require.ErrorIs(t, j.Truncate(t.Context(), id, 4, journal.RemoveOptions{}), journal.ErrConflict)
 		assert.EqualValues(t, 3, s.head(t, id).TruncatedBefore)
 	})
 }
@@ -322,10 +322,10 @@ func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 		s.covered(t, id, 20)
 		proxy := dynamotest.NewProxy(t, s.client)
 		proxy.Inject(dynamotest.Pause(func(context.Context) {
-			require.NoError(t, s.Truncate(t.Context(), id, 15, journal.Removal{}))
+			require.NoError(t, s.Truncate(t.Context(), id, 15, journal.RemoveOptions{}))
 		}), dynamotest.On("UpdateItem"), dynamotest.Times(1))
 
-		require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, 5, journal.Removal{}))
+		require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, 5, journal.RemoveOptions{}))
 
 		assert.EqualValues(t, 15, s.head(t, id).TruncatedBefore)
 		_, err := read(t, s.Engine, id, 1, 20)
@@ -341,7 +341,7 @@ func TestTruncateBeforeTheFirstEventDeletesNothing(t *testing.T) {
 		deletions := proxy.Inject(dynamotest.Throttle(), dynamotest.On("DeleteItem", "BatchWriteItem"))
 
 		for before := range uint64(2) {
-			require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, before, journal.Removal{}))
+			require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, before, journal.RemoveOptions{}))
 		}
 
 		assert.Zero(t, deletions.Fired())
@@ -356,10 +356,10 @@ func TestATruncationThatEndedEarlyIsFinishedByAnyOther(t *testing.T) {
 		proxy := dynamotest.NewProxy(t, s.client)
 		// In the packed layout, the first update marks event 1.
 		proxy.Inject(dynamotest.Throttle(), dynamotest.On(s.either("BatchWriteItem", "UpdateItem")), dynamotest.After(len(s.either("", "1"))))
-		require.ErrorIs(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, 15, journal.Removal{}), journal.ErrThrottled)
+		require.ErrorIs(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, 15, journal.RemoveOptions{}), journal.ErrThrottled)
 		require.Equal(t, numbersFrom(1, 20), s.numbers(t, id))
 
-		require.NoError(t, s.Truncate(t.Context(), id, 5, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), id, 5, journal.RemoveOptions{}))
 
 		assert.Equal(t, numbersFrom(15, 20), s.numbers(t, id))
 	})
@@ -368,15 +368,15 @@ func TestATruncationThatEndedEarlyIsFinishedByAnyOther(t *testing.T) {
 func TestADeletionThatMeetsAnotherOrATruncationSucceeds(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, meet := range map[string]func(id aggregate.ID) error{
-			"a deletion":             func(id aggregate.ID) error { return s.Delete(t.Context(), id, 5, journal.Removal{}) },
-			"truncated to the end":   func(id aggregate.ID) error { return s.Truncate(t.Context(), id, 6, journal.Removal{}) },
-			"truncated a part of it": func(id aggregate.ID) error { return s.Truncate(t.Context(), id, 3, journal.Removal{}) },
+			"a deletion":             func(id aggregate.ID) error { return s.Delete(t.Context(), id, 5, journal.RemoveOptions{}) },
+			"truncated to the end":   func(id aggregate.ID) error { return s.Truncate(t.Context(), id, 6, journal.RemoveOptions{}) },
+			"truncated a part of it": func(id aggregate.ID) error { return s.Truncate(t.Context(), id, 3, journal.RemoveOptions{}) },
 		} {
 			id := user(name)
 			s.covered(t, id, 5)
 			proxy := dynamotest.NewProxy(t, s.client)
 			proxy.Inject(dynamotest.Pause(func(context.Context) { require.NoError(t, meet(id)) }), dynamotest.On(s.either("UpdateItem", "PutItem")), dynamotest.Times(1))
-			require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Delete(t.Context(), id, 5, journal.Removal{}), name)
+			require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Delete(t.Context(), id, 5, journal.RemoveOptions{}), name)
 			assert.Empty(t, s.numbers(t, id))
 			assert.False(t, s.head(t, id).DeletedAt.IsZero())
 		}
@@ -394,10 +394,10 @@ func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, re
 			}
 			for name, remove := range map[string]func(context.Context, *engine.Engine, aggregate.ID) error{
 				"truncate": func(ctx context.Context, j *engine.Engine, id aggregate.ID) error {
-					return j.Truncate(ctx, id, 13, journal.Removal{After: after})
+					return j.Truncate(ctx, id, 13, journal.RemoveOptions{After: after})
 				},
 				"delete": func(ctx context.Context, j *engine.Engine, id aggregate.ID) error {
-					return j.Delete(ctx, id, 12, journal.Removal{After: after})
+					return j.Delete(ctx, id, 12, journal.RemoveOptions{After: after})
 				},
 			} {
 				t.Run(fmt.Sprint(name, " ", layout, " ", after), func(t *testing.T) {
@@ -484,7 +484,7 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	id := user("1")
 	s.covered(t, id, 30)
 	progress := 0
-	removal := journal.Removal{After: time.Hour, Progress: func(n int) { progress = n }}
+	removal := journal.RemoveOptions{After: time.Hour, Progress: func(n int) { progress = n }}
 	require.NoError(t, s.Truncate(t.Context(), id, 21, removal))
 	assert.Equal(t, 20, progress)
 	records, err := read(t, s.Engine, id, 1, 30)
@@ -499,7 +499,7 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	require.NoError(t, s.Truncate(t.Context(), id, 21, removal))
 	assert.Zero(t, progress, "what has a time already keeps it")
 
-	require.NoError(t, s.Truncate(t.Context(), id, 11, journal.Removal{After: 10 * time.Minute, Progress: removal.Progress}))
+	require.NoError(t, s.Truncate(t.Context(), id, 11, journal.RemoveOptions{After: 10 * time.Minute, Progress: removal.Progress}))
 	assert.Equal(t, 20, progress, "unless it is to go earlier")
 	db.Clock().Advance(11 * time.Minute)
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
@@ -509,7 +509,7 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	require.NoError(t, s.Delete(t.Context(), id, 30, removal))
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
 	assert.Nil(t, s.head(t, id).Snapshot, "the state goes at once")
-	require.NoError(t, s.Delete(t.Context(), id, 30, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), id, 30, journal.RemoveOptions{}))
 	assert.Empty(t, s.numbers(t, id), "and the events too, when asked for")
 }
 
@@ -532,8 +532,8 @@ func TestRemovalLeavesAggregatesWhoseIDsBeginAlikeAlone(t *testing.T) {
 		}
 		delete(want, id)
 
-		require.NoError(t, s.Truncate(t.Context(), id, 2, journal.Removal{}))
-		require.NoError(t, s.Delete(t.Context(), id, 2, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), id, 2, journal.RemoveOptions{}))
+		require.NoError(t, s.Delete(t.Context(), id, 2, journal.RemoveOptions{}))
 
 		for other, head := range want {
 			assert.Equal(t, head, s.head(t, other), "%#v", other)
@@ -552,9 +552,9 @@ func TestAnIndexThatLagsLeavesNoEventBehind(t *testing.T) {
 	s, db := inMemory(t, journal.Config{})
 	db.Inject(dynamotest.DelayIndex(time.Hour, time.Hour))
 	s.covered(t, user("1"), 30)
-	require.NoError(t, s.Truncate(t.Context(), user("1"), 21, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("1"), 21, journal.RemoveOptions{}))
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, user("1")))
-	require.NoError(t, s.Delete(t.Context(), user("1"), 30, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), user("1"), 30, journal.RemoveOptions{}))
 	assert.Empty(t, s.numbers(t, user("1")))
 }
 
@@ -564,7 +564,7 @@ func TestADamagedEventIsRemovedToo(t *testing.T) {
 		s.covered(t, id, 12)
 		s.change(t, c.Tables.Journal, s.keyOf(id, 10), item{c.Classic.Attributes.SequenceNumber: nil})
 		s.change(t, c.Tables.Journal, s.keyOf(id, 11), item{c.Classic.Attributes.SequenceNumber: number(1), c.Classic.Attributes.AggregateID: nil})
-		require.NoError(t, s.Delete(t.Context(), id, 12, journal.Removal{}))
+		require.NoError(t, s.Delete(t.Context(), id, 12, journal.RemoveOptions{}))
 		assert.Len(t, s.scan(t, c.Tables.Journal), 1, "the descriptor")
 	})
 }
@@ -575,7 +575,7 @@ func TestProgressIsToldAfterEachPage(t *testing.T) {
 	s.covered(t, user("1"), 50)
 	db.Inject(dynamotest.SmallPages(20))
 	var progress []int
-	require.NoError(t, s.Delete(t.Context(), user("1"), 50, journal.Removal{Progress: func(n int) { progress = append(progress, n) }}))
+	require.NoError(t, s.Delete(t.Context(), user("1"), 50, journal.RemoveOptions{Progress: func(n int) { progress = append(progress, n) }}))
 	assert.Equal(t, []int{20, 40, 50}, progress)
 }
 
@@ -584,7 +584,7 @@ func TestATombstoneShowsNoStateThatIsYetToBeRemoved(t *testing.T) {
 		s.covered(t, user("1"), 3)
 		proxy := dynamotest.NewProxy(t, s.client)
 		proxy.Inject(dynamotest.Throttle(), dynamotest.On(s.either("Query", "UpdateItem")))
-		require.ErrorIs(t, s.through(t, proxy.Client(testdb.Once)).Delete(t.Context(), user("1"), 3, journal.Removal{}), journal.ErrThrottled)
+		require.ErrorIs(t, s.through(t, proxy.Client(testdb.Once)).Delete(t.Context(), user("1"), 3, journal.RemoveOptions{}), journal.ErrThrottled)
 
 		head := s.head(t, user("1"))
 
@@ -601,7 +601,7 @@ func TestAnEventThatIsGoneAlreadyIsNotMadeAgainByItsTimeToLive(t *testing.T) {
 			s.remove(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1))
 			s.remove(t, s.Config().Tables.Journal, s.keyOf(user("1"), 2))
 		}), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Journal))
-		require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), user("1"), 3, journal.Removal{After: 100 * 365 * 24 * time.Hour}))
+		require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), user("1"), 3, journal.RemoveOptions{After: 100 * 365 * 24 * time.Hour}))
 		assert.Len(t, s.scan(t, s.Config().Tables.Journal), 2, "event 3 and the descriptor")
 	})
 }
@@ -622,6 +622,6 @@ func TestRemovalAndHeadsReadStronglyConsistent(t *testing.T) {
 	s.Engine = s.through(t, client)
 	require.Len(t, s.heads(t, journal.HeadsQuery{}), 1)
 	require.Len(t, s.heads(t, journal.HeadsQuery{AggregateType: "user-account"}), 1)
-	require.NoError(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}))
-	require.NoError(t, s.Delete(t.Context(), user("1"), 3, journal.Removal{}))
+	require.NoError(t, s.Truncate(t.Context(), user("1"), 2, journal.RemoveOptions{}))
+	require.NoError(t, s.Delete(t.Context(), user("1"), 3, journal.RemoveOptions{}))
 }

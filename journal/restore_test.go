@@ -235,7 +235,7 @@ func TestASnapshotThatStandsForTruncatedEventsIsNotLeftOut(t *testing.T) {
 func TestARestorationSaysThatItsSnapshotWasOfAnEarlierSchema(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		s.covered(t, user("1"), 4)
-		require.NoError(t, s.Truncate(t.Context(), user("1"), 4, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), user("1"), 4, journal.RemoveOptions{}))
 		r := restoration(user("1"), 4, old(user("1"), 5, 1))
 		r.Head.Snapshot = &journal.Snapshot{Number: 5, Payload: []byte("older"), Schema: 2}
 

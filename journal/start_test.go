@@ -26,7 +26,7 @@ func TestAJournalIsCreatedAndOpenedAmidADisturbance(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			db := dynamotest.New(t, dynamotest.Seed(seed))
+			db := dynamotest.New(t, dynamotest.WithSeed(seed))
 			db.Storm(0.05)
 			client := db.Client(testdb.Once)
 			j := testjournal.New(t, client, journal.Config{Layout: journal.Classic, Shards: 4})
@@ -146,7 +146,7 @@ func TestOpenTakesAtMostThirtySecondsWhileMostRequestsAreThrottled(t *testing.T)
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		for seed := range uint64(50) {
-			db := dynamotest.New(t, dynamotest.Seed(seed))
+			db := dynamotest.New(t, dynamotest.WithSeed(seed))
 			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 			db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"), dynamotest.Chance(0.9))
 			begun := time.Now()

@@ -27,7 +27,7 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 		for _, layout := range layouts {
 			t.Run(fmt.Sprint(layout, " seed ", seed), func(t *testing.T) {
 				t.Parallel()
-				db := dynamotest.New(t, dynamotest.Seed(seed))
+				db := dynamotest.New(t, dynamotest.WithSeed(seed))
 				config := ownTables(journal.Config{Layout: layout, Shards: 7})
 				j := testjournal.New(t, db.Client(), config)
 				s := store{Engine: j.Internal(), client: db.Client()}

@@ -32,7 +32,7 @@ func TestATrimNeedsNoSnapshot(t *testing.T) {
 		require.ErrorIs(t, s.Trim(t.Context(), trimmed, 8), journal.ErrNotCovered)
 		_, err := read(t, s.Engine, trimmed, 1, 6)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
-		require.NoError(t, s.Delete(t.Context(), trimmed, 6, journal.Removal{}))
+		require.NoError(t, s.Delete(t.Context(), trimmed, 6, journal.RemoveOptions{}))
 		require.ErrorAs(t, s.Trim(t.Context(), trimmed, 7), new(*journal.DeletedError))
 	})
 }
@@ -43,7 +43,7 @@ func TestATrimRefusesAnAggregateWithASnapshot(t *testing.T) {
 		require.ErrorIs(t, s.Trim(t.Context(), trimmed, 3), storage.ErrHasState)
 		assert.Len(t, s.numbers(t, trimmed), 4)
 
-		require.NoError(t, s.Truncate(t.Context(), trimmed, 3, journal.Removal{}))
+		require.NoError(t, s.Truncate(t.Context(), trimmed, 3, journal.RemoveOptions{}))
 		require.ErrorIs(t, s.Trim(t.Context(), trimmed, 3), storage.ErrHasState)
 	})
 }

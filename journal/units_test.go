@@ -89,7 +89,7 @@ func operations(t *testing.T, client journal.Client, j *journal.Journal) map[str
 		"heads of": func(ctx context.Context) error {
 			return last(j.Heads(ctx, journal.HeadsQuery{AggregateType: "user-account"}))
 		},
-		"delete":      func(ctx context.Context) error { return j.Delete(ctx, user("5"), 12, journal.Removal{}) },
+		"delete":      func(ctx context.Context) error { return j.Delete(ctx, user("5"), 12, journal.RemoveOptions{}) },
 		"groups.List": func(ctx context.Context) error { _, err := all.List(ctx); return err },
 		"groups.Estimate": func(ctx context.Context) error {
 			_, err := all.Of("group", "user-account").Estimate(ctx)
@@ -99,7 +99,7 @@ func operations(t *testing.T, client journal.Client, j *journal.Journal) map[str
 		"encrypt.Destroy":   func(ctx context.Context) error { return keys.Destroy(ctx, user("2")) },
 		"groups.Pause":      func(ctx context.Context) error { return all.Of("group", "user-account").Pause(ctx) },
 		"process.Pending":   func(ctx context.Context) error { return last(backlog.Pending(ctx, process.Query{})) },
-		"process.Open of":   func(ctx context.Context) error { return last(backlog.Open(ctx, process.Query{Type: "saga", ID: "1"})) },
+		"process.Open of":   func(ctx context.Context) error { return last(backlog.OpenProcesses(ctx, process.Query{Type: "saga", ID: "1"})) },
 		"readmodel.List":    func(ctx context.Context) error { _, err := readmodel.List(ctx, client, ""); return err },
 		"readmodel opened":  func(ctx context.Context) error { _, err := readmodel.OpenExisting(ctx, client, models); return err },
 	}

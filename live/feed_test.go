@@ -35,7 +35,7 @@ func TestWatchersAreNotifiedOnceTheReadModelHasTheEvent(t *testing.T) {
 	ack <- struct{}{}
 
 	await.Receive(t, changed, "the read model has the event")
-	position, err := groups.New(f.journal).Applied(t.Context(), "model", idOf("a"))
+	position, err := groups.New(f.journal).Position(t.Context(), "model", idOf("a"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, position)
 	assert.Empty(t, others, "nothing has happened to b")
@@ -206,7 +206,7 @@ func TestAReadModelThatCannotBeReadForAMomentIsReadAgain(t *testing.T) {
 	f.add("a")
 	ack <- struct{}{}
 	await.Receive(t, changed, "after two failures")
-	position, err := groups.New(f.journal).Applied(t.Context(), "model", idOf("a"))
+	position, err := groups.New(f.journal).Position(t.Context(), "model", idOf("a"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, position)
 	assert.Equal(t, 2, refused.Fired())

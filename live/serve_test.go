@@ -24,12 +24,12 @@ func TestAStreamSendsTheStateAndThenEachChangeUpToTheLast(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	ack := f.model()
-	b := f.browse(f.feed(f.config()), func(ctx context.Context) (live.Event, error) {
+	b := f.browse(f.feed(f.config()), func(ctx context.Context) (live.Update, error) {
 		c, err := f.repo.Load(ctx, "a")
 		if errors.Is(err, journal.ErrNotFound) {
 			err = nil
 		}
-		return live.Event{Name: "count", ID: strings.Repeat("x", c.State.N), Data: c.State, Last: c.State.N == 2}, err
+		return live.Update{Name: "count", ID: strings.Repeat("x", c.State.N), Data: c.State, Last: c.State.N == 2}, err
 	})
 	require.Equal(t, "text/event-stream", b.response.Header.Get("Content-Type"))
 
@@ -55,8 +55,8 @@ func TestAStreamDoesNotSendTheSameStateTwice(t *testing.T) {
 	f := setup(t)
 	feed := f.feed(f.config())
 	var state atomic.Value
-	state.Store(live.Event{Name: "state", ID: "1"})
-	b := f.browse(feed, func(context.Context) (live.Event, error) { return state.Load().(live.Event), nil })
+	state.Store(live.Update{Name: "state", ID: "1"})
+	b := f.browse(feed, func(context.Context) (live.Update, error) { return state.Load().(live.Update), nil })
 	b.next() // retry
 	first, _ := b.next()
 	assert.Equal(t, []string{"event: state", "id: 1", "data: null"}, first)
@@ -64,11 +64,11 @@ func TestAStreamDoesNotSendTheSameStateTwice(t *testing.T) {
 	feed.Notify("a")
 	unchanged, _ := b.next()
 	assert.Equal(t, []string{": unchanged"}, unchanged)
-	state.Store(live.Event{Name: "state", ID: "1", Data: "other"})
+	state.Store(live.Update{Name: "state", ID: "1", Data: "other"})
 	feed.Notify("a")
 	changed, _ := b.next()
 	assert.Equal(t, []string{"event: state", "id: 1", `data: "other"`}, changed)
-	state.Store(live.Event{Name: "state", ID: "1", Data: "other", Last: true})
+	state.Store(live.Update{Name: "state", ID: "1", Data: "other", Last: true})
 	feed.Notify("a")
 	last, _ := b.next()
 	assert.Equal(t, changed, last, "the last one is always sent")
@@ -79,7 +79,7 @@ func TestAStreamMissesNoChangeDuringItsQuery(t *testing.T) {
 	f := setup(t)
 	feed := f.feed(f.config())
 	query := numbered()
-	b := f.browse(feed, func(ctx context.Context) (live.Event, error) {
+	b := f.browse(feed, func(ctx context.Context) (live.Update, error) {
 		event, err := query(ctx)
 		if event.Last = event.Data == 3; !event.Last {
 			feed.Notify("a") // after the state has been read
@@ -101,8 +101,8 @@ func TestAStreamRefreshesWithoutANotification(t *testing.T) {
 	config := f.config()
 	config.RefreshInterval = time.Millisecond
 	feed := f.feed(config)
-	news := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{}, nil })
-	state := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{Name: "state", ID: "1"}, nil })
+	news := f.browse(feed, func(context.Context) (live.Update, error) { return live.Update{}, nil })
+	state := f.browse(feed, func(context.Context) (live.Update, error) { return live.Update{Name: "state", ID: "1"}, nil })
 	news.next() // retry
 	state.next()
 	for range 3 {
@@ -121,11 +121,11 @@ func TestAStreamThatCannotBeginIsAnError(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	feed := f.feed(f.config())
-	for name, query := range map[string]func(context.Context) (live.Event, error){
-		"not found":  func(context.Context) (live.Event, error) { return live.Event{}, errors.New("not found") },
-		"no json":    func(context.Context) (live.Event, error) { return live.Event{Data: make(chan int)}, nil },
-		"a bad id":   func(context.Context) (live.Event, error) { return live.Event{ID: "1\ndata: 2"}, nil },
-		"a bad name": func(context.Context) (live.Event, error) { return live.Event{Name: "a\rb"}, nil },
+	for name, query := range map[string]func(context.Context) (live.Update, error){
+		"not found":  func(context.Context) (live.Update, error) { return live.Update{}, errors.New("not found") },
+		"no json":    func(context.Context) (live.Update, error) { return live.Update{Data: make(chan int)}, nil },
+		"a bad id":   func(context.Context) (live.Update, error) { return live.Update{ID: "1\ndata: 2"}, nil },
+		"a bad name": func(context.Context) (live.Update, error) { return live.Update{Name: "a\rb"}, nil },
 	} {
 		b := f.browse(feed, query)
 		assert.Equal(t, http.StatusNotFound, b.response.StatusCode, name)
@@ -143,7 +143,7 @@ func TestAWriterThatCannotFlushIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	feed := f.feed(f.config())
-	last := func(context.Context) (live.Event, error) { return live.Event{Data: 1, Last: true}, nil }
+	last := func(context.Context) (live.Update, error) { return live.Update{Data: 1, Last: true}, nil }
 	request := httptest.NewRequest(http.MethodGet, "/", nil)
 	reply := httptest.NewRecorder()
 	require.ErrorIs(t, feed.Serve(bare{reply}, request, "a", last), http.ErrNotSupported)
@@ -157,11 +157,11 @@ func TestAStreamEndsWhenALaterQueryFails(t *testing.T) {
 	f := setup(t)
 	feed := f.feed(f.config())
 	var queries atomic.Int32
-	b := f.browse(feed, func(context.Context) (live.Event, error) {
+	b := f.browse(feed, func(context.Context) (live.Update, error) {
 		if queries.Add(1) > 1 {
-			return live.Event{}, errors.New("the database is not available")
+			return live.Update{}, errors.New("the database is not available")
 		}
-		return live.Event{Name: "state"}, nil
+		return live.Update{Name: "state"}, nil
 	})
 	b.next() // retry
 	_, more := b.next()
@@ -180,12 +180,12 @@ func TestAQueryThatHangsEndsWithTheFeed(t *testing.T) {
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(ended)
-		assert.NoError(t, feed.Serve(w, r, "a", func(ctx context.Context) (live.Event, error) {
+		assert.NoError(t, feed.Serve(w, r, "a", func(ctx context.Context) (live.Update, error) {
 			if queries.Add(1) == 2 {
 				close(hangs)
 				<-ctx.Done()
 			}
-			return live.Event{Data: 1}, ctx.Err()
+			return live.Update{Data: 1}, ctx.Err()
 		}))
 	}))
 	defer server.Close()
@@ -206,8 +206,8 @@ func TestAStreamEndsWhenItsClientDoesNotRead(t *testing.T) {
 	ended := make(chan error, 1)
 	large := strings.Repeat("x", 1<<20)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ended <- feed.Serve(w, r, "a", func(context.Context) (live.Event, error) {
-			return live.Event{Data: large}, nil
+		ended <- feed.Serve(w, r, "a", func(context.Context) (live.Update, error) {
+			return live.Update{Data: large}, nil
 		})
 	}))
 	t.Cleanup(server.Close)

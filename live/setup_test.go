@@ -143,7 +143,7 @@ type browser struct {
 	lines    *bufio.Scanner
 }
 
-func (f *fixture) browse(feed *live.Feed, query func(context.Context) (live.Event, error)) browser {
+func (f *fixture) browse(feed *live.Feed, query func(context.Context) (live.Update, error)) browser {
 	f.t.Helper()
 	server := httptest.NewServer(stream(feed, query))
 	f.t.Cleanup(server.Close)
@@ -151,7 +151,7 @@ func (f *fixture) browse(feed *live.Feed, query func(context.Context) (live.Even
 }
 
 // stream opens a stream for the key "a".
-func stream(feed *live.Feed, query func(context.Context) (live.Event, error)) http.Handler {
+func stream(feed *live.Feed, query func(context.Context) (live.Update, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := feed.Serve(w, r, "a", query); err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)
@@ -180,13 +180,13 @@ func (b browser) next() (event []string, more bool) {
 }
 
 // numbered returns a query whose results are 1, 2 and so on.
-func numbered() func(context.Context) (live.Event, error) {
+func numbered() func(context.Context) (live.Update, error) {
 	var mu sync.Mutex
 	n := 0
-	return func(context.Context) (live.Event, error) {
+	return func(context.Context) (live.Update, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
-		return live.Event{Name: "number", Data: n}, nil
+		return live.Update{Name: "number", Data: n}, nil
 	}
 }

@@ -53,7 +53,7 @@ func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 			var slow *message.Message
 			for range 5 {
 				msg := await.Receive(t, messages, "a message")
-				switch msg.Metadata.Get(subscriber.MetadataAggregateID) {
+				switch msg.Metadata.Get(subscriber.AggregateIDKey) {
 				case "bad":
 					msg.Nack()
 				case "slow":

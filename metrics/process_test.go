@@ -43,7 +43,7 @@ func TestEveryCountOfAProcessManagerIsAMetric(t *testing.T) {
 func TestCountsOfAProcessManagerHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	c := metrics.NewProcessCollector(processStats{
-		Steps: 1, PassedOver: 2, Repeated: 3, Commands: 4, Fired: 5, Failed: 6, Polls: 7,
+		Steps: 1, Ignored: 2, Repeated: 3, Commands: 4, Fired: 5, Failed: 6, Polls: 7,
 	}, metrics.ProcessConfig{Type: "saga"})
 
 	assert.Equal(t, map[string]int{

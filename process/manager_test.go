@@ -166,7 +166,7 @@ func TestWhatIsNoneOfItsBusinessIsPassedOver(t *testing.T) {
 	} {
 		require.NoError(t, m.Handle(msg), name)
 	}
-	assert.Equal(t, process.Stats{PassedOver: 5}, m.Stats())
+	assert.Equal(t, process.Stats{Ignored: 5}, m.Stats())
 
 	require.NoError(t, m.Handle(event(t.Context(), "e6", "o1", OrderPlaced{})))
 	require.NoError(t, m.Handle(event(t.Context(), "e7", "c", CreditReserved{Order: "o1"})))
@@ -188,7 +188,7 @@ func TestStepsWithFaultsAreRefusedAndStoreNothing(t *testing.T) {
 	}
 	unknown := m.Handle(event(t.Context(), "unknown timeout", "o1", OrderBroken{"unknown timeout"}))
 	require.ErrorAs(t, unknown, new(*process.UnknownTimeoutError))
-	_, err := m.Processes().Load(t.Context(), "o1")
+	_, err := m.Repository().Load(t.Context(), "o1")
 	require.ErrorIs(t, err, journal.ErrNotFound)
 	require.ErrorIs(t, m.Handle(message.NewMessage("", nil)), process.ErrNoID)
 	require.ErrorIs(t, m.Handle(nil), process.ErrNoID)
@@ -206,7 +206,7 @@ func TestDefinitionsWithFaultsAreRefused(t *testing.T) {
 		`two reactions to the timeout "credit"`: process.Define(sagas,
 			process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{}, nil }),
 			process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{}, nil })),
-		"OverWhen is nil": definition.OverWhen(nil),
+		"OverWhen is nil": definition.EndsWhen(nil),
 	} {
 		_, err := process.New(w.j, w.client, d, process.Config{})
 		require.ErrorAs(t, err, new(*process.DefinitionError))
@@ -375,7 +375,7 @@ func TestAReactionCannotSpoilTheState(t *testing.T) {
 	for _, id := range []string{"e1", "e2"} {
 		require.NoError(t, m.Handle(event(t.Context(), id, "o1", OrderPlaced{})))
 	}
-	notes, err := m.Processes().Load(t.Context(), "o1")
+	notes, err := m.Repository().Load(t.Context(), "o1")
 	require.NoError(t, err)
 	assert.Equal(t, Notes{Seen: map[string]bool{"e1": true, "e2": true}}, notes.State)
 }

@@ -38,7 +38,7 @@ func TestAProcessWhoseKeyWasDestroyedBlocksNobody(t *testing.T) {
 	require.NoError(t, secret.Destroy(t.Context(), aggregate.ID{Type: "saga", Value: "o1"}))
 
 	require.NoError(t, m.Handle(event(t.Context(), "e2", "credit", CreditReserved{Order: "o1"})))
-	assert.EqualValues(t, 1, m.Stats().PassedOver)
+	assert.EqualValues(t, 1, m.Stats().Ignored)
 	w.pass(deadline)
 	w.fire(m)
 	assert.Empty(t, w.pending(process.Query{}), "its timeout is gone")

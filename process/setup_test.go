@@ -93,7 +93,7 @@ var definition = process.Define(sagas,
 	process.OnTimeout("credit", func(_ Saga, in process.Input) (step, error) {
 		return process.Record(Ended{"too late"}).Send(RejectOrder{Order: in.Process, Reason: "no credit in time"}), nil
 	}),
-).OverWhen(func(s Saga) bool { return s.Outcome != "" })
+).EndsWhen(func(s Saga) bool { return s.Outcome != "" })
 
 var errNotNow = errors.New("not now")
 
@@ -196,7 +196,7 @@ func (w *world) topics() (topics []string) {
 
 func (w *world) saga(m *process.Manager[Saga], id string) (Saga, uint64) {
 	w.t.Helper()
-	a, err := m.Processes().Load(w.t.Context(), id)
+	a, err := m.Repository().Load(w.t.Context(), id)
 	require.NoError(w.t, err)
 	return a.State, a.Version
 }

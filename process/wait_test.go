@@ -33,7 +33,7 @@ func TestACallerWaitsUntilAProcessIsOver(t *testing.T) {
 	}
 	over := make(chan result, 1)
 	go func() {
-		saga, err := waiting.WaitOver(t.Context(), "o1")
+		saga, err := waiting.WaitEnded(t.Context(), "o1")
 		over <- result{saga, err}
 	}()
 	for _, e := range []func() error{
@@ -62,8 +62,8 @@ func TestAWaitForAProcessEndsWithItsContext(t *testing.T) {
 	for _, id := range []string{"o1", "o2"} { // o2 has not begun
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := m.WaitOver(ctx, id)
-		require.ErrorIs(t, err, process.ErrNotOver, id)
+		_, err := m.WaitEnded(ctx, id)
+		require.ErrorIs(t, err, process.ErrNotEnded, id)
 		require.ErrorIs(t, err, context.Canceled, id)
 	}
 }
@@ -73,7 +73,7 @@ func TestALoadThatHangsIsRepeated(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		_, waiting, proxy := over(t)
 		hung := proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }), dynamotest.Times(2))
-		_, err := waiting.WaitOver(t.Context(), "o1")
+		_, err := waiting.WaitEnded(t.Context(), "o1")
 		require.NoError(t, err)
 		assert.Equal(t, 2, hung.Fired())
 	})
@@ -90,7 +90,7 @@ func TestALoadThatMeetsTransactionsIsRepeated(t *testing.T) {
 			// The event does not exist yet.
 			Table: w.j.Config().Tables.Journal, Aggregate: aggregate.ID{Type: "saga", Value: "o1"}, Number: 4,
 		})
-		_, err := waiting.WaitOver(ctx, "o1")
+		_, err := waiting.WaitEnded(ctx, "o1")
 		require.NoError(t, err)
 		assert.Equal(t, 50, met.Fired())
 	})
@@ -119,7 +119,7 @@ func TestAProcessThatIsNeverOverIsNotWaitedFor(t *testing.T) {
 			func(Saga, OrderPlaced, process.Input) (process.Step[Saga], error) { return process.Step[Saga]{}, nil }).Starts())
 	m, err := process.New(w.j, w.client, endless, process.Config{})
 	require.NoError(t, err)
-	_, err = m.WaitOver(t.Context(), "o1")
+	_, err = m.WaitEnded(t.Context(), "o1")
 	require.ErrorAs(t, err, new(*process.ConfigError))
 }
 
@@ -128,7 +128,7 @@ func TestAWaitForAProcessThatWasDeletedSaysSo(t *testing.T) {
 	w := setup(t)
 	m := w.manager(w.client, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
-	require.NoError(t, m.Processes().Delete(t.Context(), "o1", 1, journal.Removal{}))
-	_, err := m.WaitOver(t.Context(), "o1")
+	require.NoError(t, m.Repository().Delete(t.Context(), "o1", 1, journal.RemoveOptions{}))
+	_, err := m.WaitEnded(t.Context(), "o1")
 	require.ErrorAs(t, err, new(*journal.DeletedError))
 }

@@ -233,7 +233,7 @@ func TestACacheNeverReturnsAStateThatDiffersFromAReplay(t *testing.T) {
 				if a.Version == 0 {
 					continue // there was nothing to remove
 				}
-				then, err := replay.LoadAt(t.Context(), id, a.Version)
+				then, err := replay.LoadAtVersion(t.Context(), id, a.Version)
 				if !assert.NoError(t, err) || !assert.Equal(t, then.State, a.State, "aggregate %s at version %d", id, a.Version) {
 					return
 				}
@@ -267,7 +267,7 @@ func TestAnErrorThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
 		"an event that cannot be stored": {Withdraw(140), func(a Account) (aggregate.Events[Account], error) {
 			return aggregate.Events[Account]{Noted{strings.Repeat("x", a.Balance*4<<10)}}, nil
 		}, nil, 10},
-		"writes that cannot be made yet": {Deposit(1), Deposit(1), []repository.Option{repository.Writes(fromTwoOn)}, 152},
+		"writes that cannot be made yet": {Deposit(1), Deposit(1), []repository.Option{repository.WithWrites(fromTwoOn)}, 152},
 	} {
 		repo := s.accounts(t, repository.Config{Cache: 10})
 		mustExecute(t, repo, name, Deposit(150))
@@ -288,7 +288,7 @@ func TestAnErrorOfTheLatestStateStands(t *testing.T) {
 	s.calls.Reset()
 	full, asked := errors.New("no room in the outbox"), 0
 
-	_, err := repo.Execute(t.Context(), "42", Deposit(1), repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+	_, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
 		asked++
 		return nil, full
 	}))
@@ -310,10 +310,10 @@ func TestADecisionWithoutEventsIsRememberedUnderTheVersionThatIsKept(t *testing.
 		return deposits(1), nil
 	}
 	s.calls.Reset()
-	mustExecute(t, repo, "42", ifEmpty, repository.CommandID("top up"))
+	mustExecute(t, repo, "42", ifEmpty, repository.WithCommandID("top up"))
 	assert.Equal(t, map[string]int{"TransactWriteItems": 1}, s.calls.Counts())
 
 	mustExecute(t, open(t, s.client).accounts(t, repository.Config{}), "42", Withdraw(1))
-	a := mustExecute(t, repo, "42", ifEmpty, repository.CommandID("top up again"))
+	a := mustExecute(t, repo, "42", ifEmpty, repository.WithCommandID("top up again"))
 	assert.Equal(t, 1, a.State.Balance, "what is stored is empty, though what is kept is not")
 }

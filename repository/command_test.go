@@ -23,34 +23,34 @@ func TestACommandWithAnIDTakesEffectOnce(t *testing.T) {
 	s := setup(t)
 	for name, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
 		repo := s.accounts(t, config)
-		first := mustExecute(t, repo, name, Deposit(5), repository.CommandID("pay-1"))
+		first := mustExecute(t, repo, name, Deposit(5), repository.WithCommandID("pay-1"))
 		assert.False(t, first.Repeated)
 
 		for range 2 {
-			again, err := open(t, s.client).accounts(t, config).Execute(t.Context(), name, Deposit(5), repository.CommandID("pay-1"))
+			again, err := open(t, s.client).accounts(t, config).Execute(t.Context(), name, Deposit(5), repository.WithCommandID("pay-1"))
 			require.NoError(t, err, name)
 			assert.True(t, again.Repeated)
 			assert.Equal(t, 5, again.State.Balance)
 		}
 
-		other := mustExecute(t, repo, name, Deposit(5), repository.CommandID("pay-2"))
+		other := mustExecute(t, repo, name, Deposit(5), repository.WithCommandID("pay-2"))
 		assert.False(t, other.Repeated)
 		assert.Equal(t, 10, other.State.Balance)
 		next := mustExecute(t, repo, name, Deposit(1))
 		assert.False(t, next.Repeated)
 	}
-	a := mustExecute(t, s.accounts(t, repository.Config{}), "other", Deposit(5), repository.CommandID("pay-1"))
+	a := mustExecute(t, s.accounts(t, repository.Config{}), "other", Deposit(5), repository.WithCommandID("pay-1"))
 	assert.False(t, a.Repeated, "it is another command on another aggregate")
 }
 
 func TestARefusedCommandMayBeExecutedAgain(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w"))
+	_, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.WithCommandID("w"))
 	require.ErrorIs(t, err, ErrInsufficientFunds)
 	mustExecute(t, repo, "42", Deposit(5))
 
-	a := mustExecute(t, repo, "42", Withdraw(5), repository.CommandID("w"))
+	a := mustExecute(t, repo, "42", Withdraw(5), repository.WithCommandID("w"))
 	assert.False(t, a.Repeated)
 	assert.Equal(t, 0, a.State.Balance)
 }
@@ -65,12 +65,12 @@ func TestACommandWithoutEventsIsRememberedToo(t *testing.T) {
 		return aggregate.Events[Account]{Deposited{1}}, nil
 	}
 	mustExecute(t, repo, "42", Deposit(5))
-	a := mustExecute(t, repo, "42", ifEmpty, repository.CommandID("top up"))
+	a := mustExecute(t, repo, "42", ifEmpty, repository.WithCommandID("top up"))
 	assert.False(t, a.Repeated)
 	assert.EqualValues(t, 1, a.Version)
 	mustExecute(t, repo, "42", Withdraw(5))
 
-	a = mustExecute(t, repo, "42", ifEmpty, repository.CommandID("top up"))
+	a = mustExecute(t, repo, "42", ifEmpty, repository.WithCommandID("top up"))
 	assert.True(t, a.Repeated)
 	assert.Equal(t, 0, a.State.Balance, "it decided that there was nothing to do, once and for all")
 }
@@ -91,7 +91,7 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ends := s.proxy.Inject(test.fault(func(context.Context) { cancel() }), dynamotest.On("TransactWriteItems"))
-			_, err := repo.Execute(ctx, "42", Deposit(5), repository.CommandID("pay"))
+			_, err := repo.Execute(ctx, "42", Deposit(5), repository.WithCommandID("pay"))
 			var unknown *journal.OutcomeUnknownError
 			require.ErrorAs(t, err, &unknown)
 			ends.Remove()
@@ -101,7 +101,7 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, test.written, written)
 
-			a := mustExecute(t, repo, "42", Deposit(5), repository.CommandID("pay"))
+			a := mustExecute(t, repo, "42", Deposit(5), repository.WithCommandID("pay"))
 			assert.Equal(t, test.written, a.Repeated)
 			assert.Equal(t, 5, a.State.Balance)
 			assert.Len(t, s.records(t, a.ID), 1)
@@ -113,13 +113,13 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 func TestADeletionInTheErrorOfADecisionIsARefusal(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
-	a := mustExecute(t, repo, "2", Deposit(5), repository.CommandID("m1"))
-	require.NoError(t, repo.Delete(t.Context(), "2", a.Version, journal.Removal{}))
+	a := mustExecute(t, repo, "2", Deposit(5), repository.WithCommandID("m1"))
+	require.NoError(t, repo.Delete(t.Context(), "2", a.Version, journal.RemoveOptions{}))
 
 	a, err := repo.Execute(t.Context(), "3", func(Account) (Events, error) {
 		_, err := repo.Load(t.Context(), "2")
 		return nil, err
-	}, repository.CommandID("m1"))
+	}, repository.WithCommandID("m1"))
 
 	var deleted *journal.DeletedError
 	require.ErrorAs(t, err, &deleted)
@@ -131,7 +131,7 @@ func TestACommandWithAnEmptyIDIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID(""))
+	_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID(""))
 	require.ErrorIs(t, err, journal.ErrInvalidCommit)
 	_, err = repo.Load(t.Context(), "42")
 	require.ErrorIs(t, err, journal.ErrNotFound)
@@ -148,7 +148,7 @@ func TestErrorsOfTheCallersFunctionSayNothingOfTheCommit(t *testing.T) {
 			&journal.DeletedError{ID: account("other")},
 		} {
 			calls := 0
-			_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("c"), repository.Writes(
+			_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("c"), repository.WithWrites(
 				func(repository.Commit) ([]types.TransactWriteItem, error) {
 					calls++
 					return nil, given
@@ -164,9 +164,9 @@ func TestACommandSavedTwiceIsRefusedTheSecondTime(t *testing.T) {
 	repo := setup(t).accounts(t, repository.Config{})
 	a, err := repo.NewAggregate("42")
 	require.NoError(t, err)
-	a = mustSave(t, repo, a, deposits(2), repository.CommandID("import"))
+	a = mustSave(t, repo, a, deposits(2), repository.WithCommandID("import"))
 
-	_, err = repo.Save(t.Context(), a, deposits(2), repository.CommandID("import"))
+	_, err = repo.Save(t.Context(), a, deposits(2), repository.WithCommandID("import"))
 
 	var duplicate *journal.DuplicateCommandError
 	require.ErrorAs(t, err, &duplicate)
@@ -195,18 +195,18 @@ func TestACommandSavedTwiceIsADuplicateAlsoWhereSaveLoadsFirst(t *testing.T) {
 					}
 					a := mustLoadAt(t, repo, "42", 2)
 					one := aggregate.Events[Basket]{Added{"pen", 1}}
-					saved := mustSave(t, repo, given(a), one, repository.CommandID("c"))
+					saved := mustSave(t, repo, given(a), one, repository.WithCommandID("c"))
 					if deleted {
-						require.NoError(t, repo.Delete(t.Context(), "42", saved.Version, journal.Removal{}))
+						require.NoError(t, repo.Delete(t.Context(), "42", saved.Version, journal.RemoveOptions{}))
 					}
 
-					_, err := repo.Save(t.Context(), given(a), one, repository.CommandID("c"))
+					_, err := repo.Save(t.Context(), given(a), one, repository.WithCommandID("c"))
 					var duplicate *journal.DuplicateCommandError
 					require.ErrorAs(t, err, &duplicate)
 					duplicate.CommitID = ""
 					assert.Equal(t, journal.DuplicateCommandError{ID: basket("42"), CommandID: "c", First: 3, Version: 3}, *duplicate)
 
-					_, err = repo.Save(t.Context(), given(a), one, repository.CommandID("other"))
+					_, err = repo.Save(t.Context(), given(a), one, repository.WithCommandID("other"))
 					if deleted {
 						require.ErrorAs(t, err, new(*journal.DeletedError), "another command")
 					} else {
@@ -232,7 +232,7 @@ func (s store) emails(t *testing.T) {
 
 // writes adds actions to a commit that do not depend on it.
 func writes(actions ...types.TransactWriteItem) repository.Option {
-	return repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) { return actions, nil })
+	return repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) { return actions, nil })
 }
 
 func claim(address string) types.TransactWriteItem {
@@ -274,8 +274,8 @@ func TestWritesMayFollowFromTheEvents(t *testing.T) {
 		}
 		return writes, nil
 	}
-	mustExecute(t, repo, "1", always(deposits(2)...), repository.Writes(outbox))
-	mustExecute(t, repo, "1", always[Account](Withdrawn{1}), repository.Writes(outbox))
+	mustExecute(t, repo, "1", always(deposits(2)...), repository.WithWrites(outbox))
+	mustExecute(t, repo, "1", always[Account](Withdrawn{1}), repository.WithWrites(outbox))
 
 	out, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("emails")})
 	require.NoError(t, err)
@@ -288,7 +288,7 @@ func TestWritesMayFollowFromTheEvents(t *testing.T) {
 	}, rows)
 
 	broken := errors.New("no room in the outbox")
-	_, err = repo.Execute(t.Context(), "1", Deposit(1), repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+	_, err = repo.Execute(t.Context(), "1", Deposit(1), repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
 		return nil, broken
 	}))
 	require.ErrorIs(t, err, broken)

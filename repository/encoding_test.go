@@ -115,7 +115,7 @@ func TestNothingEncryptedIsLostInAStorm(t *testing.T) {
 		layout := layouts[seed%2]
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			db := dynamotest.New(t, dynamotest.Seed(seed))
+			db := dynamotest.New(t, dynamotest.WithSeed(seed))
 			createEncoded(t, db.Client(), layout)
 			var processes []*repository.Repository[Account]
 			for range 3 {

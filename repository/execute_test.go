@@ -151,7 +151,7 @@ func TestAnErrorOfTheStoreIsNoRefusal(t *testing.T) {
 	repo := s.accounts(t, repository.Config{})
 	for name, reads := range map[string]int{"it cannot be loaded": 0, "the command cannot be read": 1} {
 		fault := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(reads))
-		_, err := repo.Execute(t.Context(), "42", Withdraw(1), repository.CommandID("c"))
+		_, err := repo.Execute(t.Context(), "42", Withdraw(1), repository.WithCommandID("c"))
 		fault.Remove()
 		require.Error(t, err, name)
 		require.NotErrorAs(t, err, new(*repository.RefusedError), name)

@@ -21,7 +21,7 @@ func TestADecisionRunsOnlyOnTheExpectedVersion(t *testing.T) {
 			return repo.Execute(t.Context(), "42", func(Account) (Events, error) {
 				decisions++
 				return deposits(1), nil
-			}, append(options, repository.ExpectVersion(version))...)
+			}, append(options, repository.WithExpectedVersion(version))...)
 		}
 		conflicts := func(err error, expected, actual uint64) {
 			t.Helper()
@@ -63,7 +63,7 @@ func TestAConflictAtTheExpectedVersionIsNotTriedAgain(t *testing.T) {
 		decisions++
 		mustExecute(t, rival, "42", Deposit(1))
 		return deposits(1), nil
-	}, repository.ExpectVersion(1))
+	}, repository.WithExpectedVersion(1))
 	var conflict *journal.ConflictError
 	require.ErrorAs(t, err, &conflict)
 	assert.Equal(t, journal.ConflictError{ID: account("42"), Expected: 1, Actual: 2}, *conflict)

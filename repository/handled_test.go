@@ -34,9 +34,9 @@ func withdraw(ctx context.Context, r *accounts, id string, o ...repository.Optio
 }
 
 func withdrawByParts(ctx context.Context, r *accounts, id string, o ...repository.Option) error {
-	var parts repository.Parts
-	from := r.Part(&parts, id)
-	return parts.Execute(ctx, func() error {
+	var tx repository.Transaction
+	from := r.AddTo(&tx, id)
+	return tx.Execute(ctx, func() error {
 		if from.State.Balance < 30 {
 			return ErrInsufficientFunds
 		}
@@ -55,7 +55,7 @@ func TestTheHandlerOfAnEventFindsItInItsAggregate(t *testing.T) {
 			return err
 		},
 		"LoadAt": func(ctx context.Context, r *accounts, id string, number uint64) error {
-			_, err := r.LoadAt(ctx, id, number)
+			_, err := r.LoadAtVersion(ctx, id, number)
 			return err
 		},
 		"Execute": func(ctx context.Context, r *accounts, id string, _ uint64) error { return withdraw(ctx, r, id) },
@@ -78,9 +78,9 @@ func TestACommandIsNotRefusedForAStateThatATransactionIsReplacing(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachTorn(t, func(t *testing.T, r *accounts, id string, number uint64) {
-				command := repository.CommandID(fmt.Sprint(id, "/", number))
+				command := repository.WithCommandID(fmt.Sprint(id, "/", number))
 				assert.NoError(t, handle(t.Context(), r, id, command))
-				assert.ErrorIs(t, handle(t.Context(), r, id+"-none", repository.CommandID(id+"-none")), ErrInsufficientFunds)
+				assert.ErrorIs(t, handle(t.Context(), r, id+"-none", repository.WithCommandID(id+"-none")), ErrInsufficientFunds)
 			})
 		})
 	}
@@ -99,7 +99,7 @@ func eachTorn(t *testing.T, handle func(t *testing.T, r *accounts, id string, nu
 			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 		})
 		require.NoError(t, err)
-		transaction := repository.Writes(func(c repository.Commit) ([]types.TransactWriteItem, error) {
+		transaction := repository.WithWrites(func(c repository.Commit) ([]types.TransactWriteItem, error) {
 			row := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fmt.Sprint(c.Aggregate, c.After)}}
 			return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("aside"), Item: row}}}, nil
 		})
@@ -142,7 +142,7 @@ func TestACommandIsNotDecidedOnAPartOfACommit(t *testing.T) {
 		_, err := reader.Execute(t.Context(), "a", func(a Account) (aggregate.Events[Account], error) {
 			seen = append(seen, a.Balance)
 			return nil, ErrInsufficientFunds
-		}, repository.CommandID("c"))
+		}, repository.WithCommandID("c"))
 		require.ErrorIs(t, err, ErrInsufficientFunds)
 		assert.Equal(t, 1, rival.Fired())
 		assert.NotContains(t, seen, 1030)
@@ -164,7 +164,7 @@ func TestARefusalDoesNotWaitForAnEndOfTheTransactionsOnABusyAggregate(t *testing
 				endow(t, rival, "a", 30)
 			}
 			return nil, ErrInsufficientFunds
-		}, repository.CommandID("c"))
+		}, repository.WithCommandID("c"))
 		require.ErrorIs(t, err, ErrInsufficientFunds)
 		assert.Equal(t, []int{30, 60}, seen)
 		assert.Equal(t, 1, busy.Fired())
@@ -184,7 +184,7 @@ func TestLoadsDoNotWaitForEventsOfOtherJournalsOrBeforeARestore(t *testing.T) {
 			a, err := accounts.Load(ctx, "a")
 			require.NoError(t, err)
 			assert.Equal(t, 30, a.State.Balance)
-			_, err = accounts.LoadAt(ctx, "a", a.Version)
+			_, err = accounts.LoadAtVersion(ctx, "a", a.Version)
 			require.NoError(t, err)
 		}
 		_, err := accounts.Load(handlerOf(t.Context(), account("c"), 1000), "c")

@@ -246,10 +246,10 @@ func TestAnAggregateOfAnotherVersionThanExpectedIsNotSaved(t *testing.T) {
 	repo := s.accounts(t, repository.Config{})
 	a := mustExecute(t, repo, "42", Deposit(1))
 	s.calls.Reset()
-	_, err := repo.Save(t.Context(), a, Events{Deposited{1}}, repository.ExpectVersion(7))
+	_, err := repo.Save(t.Context(), a, Events{Deposited{1}}, repository.WithExpectedVersion(7))
 	var conflict *journal.ConflictError
 	require.ErrorAs(t, err, &conflict)
 	assert.Equal(t, journal.ConflictError{ID: account("42"), Expected: 7, Actual: 1}, *conflict)
 	assert.Empty(t, s.calls.Counts())
-	mustSave(t, repo, a, Events{Deposited{1}}, repository.ExpectVersion(1))
+	mustSave(t, repo, a, Events{Deposited{1}}, repository.WithExpectedVersion(1))
 }

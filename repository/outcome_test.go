@@ -51,7 +51,7 @@ func TestACommandIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
 					a := mustExecute(t, repo, "42", func(Account) (Events, error) {
 						decisions++
 						return deposits(3), nil
-					}, repository.CommandID("pay"))
+					}, repository.WithCommandID("pay"))
 					assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 3}, bare(a), "it is this call's commit")
 					assert.Equal(t, test.decisions, decisions)
 					assert.Len(t, s.records(t, a.ID), 3)
@@ -75,7 +75,7 @@ func TestACommandReturnsTheStateAfterItsOwnCommitThoughOthersHaveWrittenSince(t 
 			_, err := rival.Execute(context.Background(), "42", Deposit(1000))
 			require.NoError(t, err)
 		}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		a := mustExecute(t, s.accounts(t, config), "42", Deposit(5), repository.CommandID("pay"))
+		a := mustExecute(t, s.accounts(t, config), "42", Deposit(5), repository.WithCommandID("pay"))
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), cached)
 		assert.Len(t, s.records(t, a.ID), 2)
 	}
@@ -93,7 +93,7 @@ func TestACommandIsRepeatedWhereAnEarlierRunWasWritten(t *testing.T) {
 			require.Equal(t, 1, late.Arrive())
 		}
 		return Events{Deposited{decisions}}, nil
-	}, repository.CommandID("pay"))
+	}, repository.WithCommandID("pay"))
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
 	assert.Len(t, s.records(t, a.ID), 1)
 }
@@ -109,7 +109,7 @@ func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 	a := mustExecute(t, s.accounts(t, repository.Config{}), "42", func(Account) (Events, error) {
 		decisions++
 		return Events{Deposited{5}}, nil
-	}, repository.CommandID("pay"))
+	}, repository.WithCommandID("pay"))
 	assert.Equal(t, 1, arrived.Fired())
 	assert.Equal(t, 1, decisions)
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a))
@@ -118,10 +118,10 @@ func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 func TestACommandThatWasExecutedBeforeIsRepeatedAlsoAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(1), repository.CommandID("pay"))
+	mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(1), repository.WithCommandID("pay"))
 	s = s.impatient(t)
 	s.hideOutcome(dynamotest.LoseReply())
-	a := mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(1), repository.CommandID("pay"))
+	a := mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(1), repository.WithCommandID("pay"))
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
 }
 
@@ -158,7 +158,7 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 				reads := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(test.read))
 				start := time.Now()
 
-				_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+				_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 
 				var unknown *journal.OutcomeUnknownError
 				require.ErrorAs(t, err, &unknown)
@@ -169,7 +169,7 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 
 				writes.Remove()
 				reads.Remove()
-				a := mustExecute(t, repo, "42", Deposit(5), repository.CommandID("pay"))
+				a := mustExecute(t, repo, "42", Deposit(5), repository.WithCommandID("pay"))
 				want := repository.Aggregate[Account]{ID: account("42"), State: Account{6}, Version: 2, Repeated: test.repeated}
 				assert.Equal(t, want, bare(a))
 			})
@@ -186,7 +186,7 @@ func TestAnOutcomeThatIsStillUnknownCanBeResolvedWhicheverCommitWasWritten(t *te
 		repo := s.accounts(t, repository.Config{})
 		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 		cut := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.After(1))
-		_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 		var unknown *journal.OutcomeUnknownError
 		require.ErrorAs(t, err, &unknown)
 		written, err := s.journal.Resolve(t.Context(), unknown)
@@ -198,7 +198,7 @@ func TestAnOutcomeThatIsStillUnknownCanBeResolvedWhicheverCommitWasWritten(t *te
 		written, err = s.journal.Resolve(t.Context(), unknown)
 		require.NoError(t, err)
 		assert.True(t, written)
-		a := mustExecute(t, repo, "42", Deposit(5), repository.CommandID("pay"))
+		a := mustExecute(t, repo, "42", Deposit(5), repository.WithCommandID("pay"))
 		assert.True(t, a.Repeated)
 		assert.Len(t, s.records(t, a.ID), 1)
 	})
@@ -221,7 +221,7 @@ func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {
 				return nil, ErrInsufficientFunds
 			}
 			return Events{Withdrawn{5}}, nil
-		}, repository.CommandID("pay"))
+		}, repository.WithCommandID("pay"))
 		require.ErrorIs(t, err, ErrInsufficientFunds)
 		assert.Equal(t, 3, decisions)
 		assert.Len(t, s.records(t, account("42")), 2)
@@ -243,7 +243,7 @@ func TestACommandWithoutEventsReturnsTheStateOfNowOnceItsOutcomeIsKnown(t *testi
 		require.Equal(t, 1, late.Arrive())
 		mustExecute(t, rival, "42", Deposit(10))
 		return deposits(1000), nil // more events than a commit can have
-	}, repository.CommandID("nothing"))
+	}, repository.WithCommandID("nothing"))
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1, Repeated: true}, bare(a))
 	assert.Equal(t, 2, decisions)
 }
@@ -261,7 +261,7 @@ func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 				return deposits(1), nil
 			}
 			return nil, ErrInsufficientFunds
-		}, repository.CommandID("pay"))
+		}, repository.WithCommandID("pay"))
 		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 		assert.NotErrorIs(t, err, ErrInsufficientFunds)
 	})
@@ -283,7 +283,7 @@ func TestTheEndOfTheRetryBudgetIsNotTheErrorOfACommand(t *testing.T) {
 				time.Sleep(2 * time.Second)
 			}
 			return deposits(1), nil
-		}, repository.CommandID("pay"))
+		}, repository.WithCommandID("pay"))
 		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, 2, decisions)
@@ -302,7 +302,7 @@ func TestACommandIsNotRepeatedOnceTheContextHasEnded(t *testing.T) {
 			cancel()
 		}
 		return deposits(1), nil
-	}, repository.CommandID("pay"))
+	}, repository.WithCommandID("pay"))
 	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, 2, decisions)
@@ -316,7 +316,7 @@ func TestAnUnknownOutcomeOfTheDecisionsOwnIsItsError(t *testing.T) {
 	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 		decisions++
 		return nil, given
-	}, repository.CommandID("pay"))
+	}, repository.WithCommandID("pay"))
 	require.ErrorIs(t, err, error(given))
 	assert.Equal(t, 1, decisions)
 }
@@ -331,7 +331,7 @@ func TestWhatAnUnknownCommandDidIsResolvedByAnyOfItsCommits(t *testing.T) {
 			dynamotest.Table("journal"), dynamotest.After(1))
 
 		began := time.Now()
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 
 		assert.LessOrEqual(t, time.Since(began), 2*time.Second, "a second to look for the commit, and one for the repetition")
 		hanging.Remove()
@@ -351,7 +351,7 @@ func TestACommandThatWasWrittenIsNeverReportedAsThrottled(t *testing.T) {
 	// The head can be read, but events and guards cannot.
 	throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.Table("journal"), dynamotest.After(1))
 
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 
 	throttled.Remove()
 	require.Len(t, s.records(t, account("42")), 1)

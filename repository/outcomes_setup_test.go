@@ -49,7 +49,7 @@ func (s *outcomeStore) observe(t *testing.T, c cell, m *model, id string) (got o
 	r := s.prepare(t, begin(c), id)
 	var options []repository.Option
 	if c.command != withoutID {
-		options = append(options, repository.CommandID(id))
+		options = append(options, repository.WithCommandID(id))
 	}
 	if c.incident == writeRefused {
 		options = append(options, writes(claim("taken")))
@@ -163,14 +163,14 @@ func (s *outcomeStore) prepare(t *testing.T, m *model, id string) *repository.Re
 
 func (s *outcomeStore) executeCommand(t *testing.T, c cell, id string, events Events) {
 	t.Helper()
-	_, err := c.invoke(t.Context(), s.rival, id, -1, always(events...), repository.CommandID(id))
+	_, err := c.invoke(t.Context(), s.rival, id, -1, always(events...), repository.WithCommandID(id))
 	require.NoError(t, err)
 }
 
 func (s *outcomeStore) delete(t *testing.T, id string) {
 	t.Helper()
 	a := mustLoad(t, s.fresh, id)
-	require.NoError(t, s.rival.Delete(t.Context(), id, a.Version, journal.Removal{}))
+	require.NoError(t, s.rival.Delete(t.Context(), id, a.Version, journal.RemoveOptions{}))
 }
 
 // interfere does what other processes do during a decision, and reports whether they do anything.
@@ -240,13 +240,13 @@ func (c cell) invoke(
 ) (repository.Aggregate[Account], error) {
 	var version repository.Option
 	if expected >= 0 {
-		version = repository.ExpectVersion(uint64(expected))
+		version = repository.WithExpectedVersion(uint64(expected))
 	}
 	if c.call == byExecute {
 		return r.Execute(ctx, id, decide, append(options, version)...)
 	}
-	var all repository.Parts
-	p := r.Part(&all, id, version)
+	var all repository.Transaction
+	p := r.AddTo(&all, id, version)
 	err := all.Execute(ctx, func() error {
 		events, err := decide(p.State)
 		p.Append(events...)

@@ -27,7 +27,7 @@ func TestPackedACommandWithAnIDIsOnePutAsAnyOther(t *testing.T) {
 	repo, calls := packedAccounts(t, repository.Config{Cache: 10})
 	for n := range 20 {
 		calls.Reset()
-		a := mustExecute(t, repo, "42", Deposit(1), repository.CommandID(fmt.Sprint("command ", n)))
+		a := mustExecute(t, repo, "42", Deposit(1), repository.WithCommandID(fmt.Sprint("command ", n)))
 		assert.Equal(t, n+1, a.State.Balance)
 		if n > 0 {
 			assert.Equal(t, map[string]int{"PutItem": 1}, calls.Counts())
@@ -37,7 +37,7 @@ func TestPackedACommandWithAnIDIsOnePutAsAnyOther(t *testing.T) {
 	}
 	for n := range 20 {
 		calls.Reset()
-		a := mustExecute(t, repo, "42", Deposit(1), repository.CommandID(fmt.Sprint("command ", n)))
+		a := mustExecute(t, repo, "42", Deposit(1), repository.WithCommandID(fmt.Sprint("command ", n)))
 		assert.True(t, a.Repeated)
 		assert.Equal(t, 20, a.State.Balance)
 		_, written := calls.Units()
@@ -77,11 +77,11 @@ func TestPackedTheFirstCommandReadsNothingTwice(t *testing.T) {
 	t.Parallel()
 	repo, calls := packedAccounts(t, repository.Config{})
 	first := map[string]int{"GetItem": 1, "Query": 1, "PutItem": 1}
-	mustExecute(t, repo, "42", Deposit(1), repository.CommandID("pay"))
+	mustExecute(t, repo, "42", Deposit(1), repository.WithCommandID("pay"))
 	assert.Equal(t, first, calls.Counts())
 
 	look := func(id string) (bool, error) {
-		a, err := repo.Execute(t.Context(), "43", always[Account](), repository.CommandID(id))
+		a, err := repo.Execute(t.Context(), "43", always[Account](), repository.WithCommandID(id))
 		return a.Repeated, err
 	}
 	for n := range 40 {

@@ -49,14 +49,14 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
 		for name, test := range map[string]struct {
 			rival  func(*repository.Repository[Account])
-			decide func(p *repository.Part[Account]) error
+			decide func(p *repository.Participant[Account]) error
 			opts   []repository.Option
 		}{
 			"too many": {
 				func(r *repository.Repository[Account]) {
 					mustExecute(t, r, "too many", Withdraw(140))
 				},
-				func(p *repository.Part[Account]) error {
+				func(p *repository.Participant[Account]) error {
 					for range p.State.Balance {
 						p.Append(Withdrawn{1}, Noted{strings.Repeat("x", 100)})
 					}
@@ -67,7 +67,7 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 				func(r *repository.Repository[Account]) {
 					mustExecute(t, r, "too large", Withdraw(140))
 				},
-				func(p *repository.Part[Account]) error {
+				func(p *repository.Participant[Account]) error {
 					p.Append(Noted{strings.Repeat("x", p.State.Balance*4<<10)})
 					return nil
 				}, nil,
@@ -76,8 +76,8 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 				func(r *repository.Repository[Account]) {
 					mustExecute(t, r, "writes", Deposit(1))
 				},
-				func(p *repository.Part[Account]) error { p.Append(Deposited{1}); return nil },
-				[]repository.Option{repository.Writes(func(c repository.Commit) ([]types.TransactWriteItem, error) {
+				func(p *repository.Participant[Account]) error { p.Append(Deposited{1}); return nil },
+				[]repository.Option{repository.WithWrites(func(c repository.Commit) ([]types.TransactWriteItem, error) {
 					if c.Before < 2 {
 						return nil, errors.New("too early")
 					}
@@ -90,9 +90,9 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 				endow(t, repo, name, 150)
 				test.rival(open(t, s.direct).accounts(t, repository.Config{}))
 				for range 2 {
-					var parts repository.Parts
-					p := repo.Part(&parts, name)
-					err := parts.Execute(t.Context(), func() error { return test.decide(p) }, test.opts...)
+					var tx repository.Transaction
+					p := repo.AddTo(&tx, name)
+					err := tx.Execute(t.Context(), func() error { return test.decide(p) }, test.opts...)
 					assert.NoError(t, err)
 				}
 			})
@@ -117,20 +117,20 @@ func TestARefusedWriteDoesNotCountWhereAnotherPartHasMoved(t *testing.T) {
 				ConditionExpression: aws.String("attribute_not_exists(k)"),
 			}}}, nil
 		}
-		var parts repository.Parts
-		a, b := accounts.Part(&parts, "a"), accounts.Part(&parts, "b")
+		var tx repository.Transaction
+		a, b := accounts.AddTo(&tx, "a"), accounts.AddTo(&tx, "b")
 		decisions := 0
-		err = parts.Execute(t.Context(), func() error {
+		err = tx.Execute(t.Context(), func() error {
 			decisions++
 			if decisions == 1 {
 				// Another writer takes the row, with an event of b that reports it.
-				mustExecute(t, rival, "b", Deposit(1), repository.Writes(row))
+				mustExecute(t, rival, "b", Deposit(1), repository.WithWrites(row))
 			}
 			if b.Version == 1 {
 				a.Append(Deposited{1}) // would take the row
 			}
 			return nil
-		}, repository.Writes(row))
+		}, repository.WithWrites(row))
 		assert.NoError(t, err)
 		assert.Equal(t, 2, decisions)
 	})
@@ -143,8 +143,8 @@ func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
 		s := through(t, s0.direct).open(t, journal.Config{RetryBudget: 300 * time.Millisecond})
 		accounts := s.accounts(t, repository.Config{})
 		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"))
-		var parts repository.Parts
-		a, read := accounts.Part(&parts, "a"), accounts.Part(&parts, "read")
+		var tx repository.Transaction
+		a, read := accounts.AddTo(&tx, "a"), accounts.AddTo(&tx, "read")
 		decided := false
 		loads := 0
 		// After the outcome of the first commit is unknown, reads of "read" fail. Then the late
@@ -158,11 +158,11 @@ func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
 			}
 			return false
 		}), dynamotest.Times(50))
-		err := parts.Execute(t.Context(), func() error {
+		err := tx.Execute(t.Context(), func() error {
 			decided = true
 			a.Append(Deposited{1})
 			return nil
-		}, repository.CommandID("c"))
+		}, repository.WithCommandID("c"))
 		require.NoError(t, err)
 		assert.Positive(t, loads)
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("read"), State: Account{7}, Version: 1}, bare(read.Aggregate()))
@@ -200,9 +200,9 @@ func keyOfMap(m map[string]types.AttributeValue) (text string) {
 func TestAPartThatAppendsAnEventThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	_, s := onDynamotest(t)
-	var parts repository.Parts
-	p := s.accounts(t, repository.Config{}).Part(&parts, "a")
-	err := parts.Execute(t.Context(), func() error { p.Append(nil); return nil })
+	var tx repository.Transaction
+	p := s.accounts(t, repository.Config{}).AddTo(&tx, "a")
+	err := tx.Execute(t.Context(), func() error { p.Append(nil); return nil })
 	assert.ErrorAs(t, err, new(*aggregate.UnencodableEventError))
 }
 
@@ -213,18 +213,18 @@ func TestACommandIsNotRefusedForItsOwnEffectThatShowsInPart(t *testing.T) {
 			accounts := s.accounts(t, repository.Config{})
 			endow(t, accounts, a, 30)
 			second := open(t, s.direct).accounts(t, repository.Config{})
-			cmd := repository.CommandID(fmt.Sprint("pay", n))
+			cmd := repository.WithCommandID(fmt.Sprint("pay", n))
 			var again error
 			tear := db.Inject(dynamotest.Tear(func(context.Context) {
 				ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
 				defer cancel()
-				var parts repository.Parts
-				from, to := second.Part(&parts, a), second.Part(&parts, b)
-				again = parts.Execute(ctx, transfer(from, to, 30), cmd)
+				var tx repository.Transaction
+				from, to := second.AddTo(&tx, a), second.AddTo(&tx, b)
+				again = tx.Execute(ctx, transfer(from, to, 30), cmd)
 			}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-			var parts repository.Parts
-			from, to := accounts.Part(&parts, a), accounts.Part(&parts, b)
-			err := parts.Execute(t.Context(), transfer(from, to, 30), cmd)
+			var tx repository.Transaction
+			from, to := accounts.AddTo(&tx, a), accounts.AddTo(&tx, b)
+			err := tx.Execute(t.Context(), transfer(from, to, 30), cmd)
 			tear.Remove()
 			require.NoError(t, err)
 			require.NotErrorIs(t, again, ErrInsufficientFunds, "it was executed")
@@ -242,9 +242,9 @@ func TestPackedARefusalDoesNotCountOnAHistoryThatARestoreHasTakenBack(t *testing
 	mustExecute(t, repo, "a", Withdraw(10)) // the backup does not have this event
 	s.putBack(t, account("a"), 1, 2)
 
-	var parts repository.Parts
-	a, b := repo.Part(&parts, "a"), repo.Part(&parts, "b")
-	require.NoError(t, parts.Execute(t.Context(), transfer(a, b, 5)))
+	var tx repository.Transaction
+	a, b := repo.AddTo(&tx, "a"), repo.AddTo(&tx, "b")
+	require.NoError(t, tx.Execute(t.Context(), transfer(a, b, 5)))
 	assert.Equal(t, 5, a.Aggregate().State.Balance)
 }
 
@@ -256,9 +256,9 @@ func TestAPanicInALoadReachesTheCaller(t *testing.T) {
 	bad := newRepository(t, s, Accounts.WithCodec(panicking{aggregate.JSON}), repository.Config{})
 	assert.Panics(t, func() { _, _ = bad.Load(t.Context(), "a") })
 	assert.Panics(t, func() {
-		var parts repository.Parts
-		bad.Part(&parts, "a")
-		_ = parts.Execute(t.Context(), func() error { return nil })
+		var tx repository.Transaction
+		bad.AddTo(&tx, "a")
+		_ = tx.Execute(t.Context(), func() error { return nil })
 	})
 }
 
@@ -270,7 +270,7 @@ func TestACommandOfOneAggregateIsNotRefusedForItsOwnEffectThatShowsInPart(t *tes
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
 		first, second := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
 		for n := range 15 {
-			id, command := fmt.Sprint(n), repository.CommandID("withdraw")
+			id, command := fmt.Sprint(n), repository.WithCommandID("withdraw")
 			endow(t, first, id, 30)
 			var again error
 			tear := db.Inject(dynamotest.Tear(func(context.Context) {

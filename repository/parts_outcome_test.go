@@ -33,12 +33,12 @@ func TestThrottlingEndsACallWithOneRetryBudgetThoughAPartMoves(t *testing.T) {
 				endow(t, rival, "a", 100)
 				s := through(t, direct.direct).open(t, journal.Config{})
 				s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"))
-				var parts repository.Parts
+				var tx repository.Transaction
 				accounts := s.accounts(t, repository.Config{})
-				from, to := accounts.Part(&parts, "a"), accounts.Part(&parts, "b")
+				from, to := accounts.AddTo(&tx, "a"), accounts.AddTo(&tx, "b")
 				decisions, begun := 0, time.Now()
 
-				err := parts.Execute(t.Context(), func() error {
+				err := tx.Execute(t.Context(), func() error {
 					decisions++
 					endow(t, rival, "a", 1)
 					return transfer(from, to, 10)()
@@ -56,16 +56,16 @@ func TestPackedAllPlaceholdersOfADecisionAreReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := setupIn(t, journal.Packed)
 	accounts := s.accounts(t, repository.Config{})
-	var parts repository.Parts
-	all := make([]*repository.Part[Account], 20)
+	var tx repository.Transaction
+	all := make([]*repository.Participant[Account], 20)
 	for i := range all {
 		id := fmt.Sprint(i)
-		all[i] = accounts.Part(&parts, id)
-		mustExecute(t, accounts, id, always[Account](), repository.CommandID("look"))
+		all[i] = accounts.AddTo(&tx, id)
+		mustExecute(t, accounts, id, always[Account](), repository.WithCommandID("look"))
 	}
 	s.calls.Reset()
 
-	err := parts.Execute(t.Context(), func() error {
+	err := tx.Execute(t.Context(), func() error {
 		for _, p := range all {
 			p.Append(Deposited{1})
 		}
@@ -74,7 +74,7 @@ func TestPackedAllPlaceholdersOfADecisionAreReplacedAtOnce(t *testing.T) {
 
 	require.NoError(t, err)
 	assert.Equal(t, 2, s.calls.Counts()["TransactWriteItems"])
-	again := mustExecute(t, accounts, "7", Withdraw(1), repository.CommandID("look"))
+	again := mustExecute(t, accounts, "7", Withdraw(1), repository.WithCommandID("look"))
 	assert.True(t, again.Repeated, "what they have noted stays")
 }
 
@@ -83,16 +83,16 @@ func TestPackedPlaceholdersCountForTheSizeOfATransaction(t *testing.T) {
 	for _, each := range []int{381_000, 380_500, 379_000} {
 		s := openOn(t, dynamotest.New(t), journal.Config{Layout: journal.Packed, RetryBudget: time.Minute})
 		accounts := s.accounts(t, repository.Config{})
-		var parts repository.Parts
-		all := make([]*repository.Part[Account], 11)
+		var tx repository.Transaction
+		all := make([]*repository.Participant[Account], 11)
 		for i := range all {
 			for k := range 7 {
-				mustExecute(t, accounts, fmt.Sprint(i), always[Account](), repository.CommandID(fmt.Sprint(k, strings.Repeat("x", 490))))
+				mustExecute(t, accounts, fmt.Sprint(i), always[Account](), repository.WithCommandID(fmt.Sprint(k, strings.Repeat("x", 490))))
 			}
-			all[i] = accounts.Part(&parts, fmt.Sprint(i))
+			all[i] = accounts.AddTo(&tx, fmt.Sprint(i))
 		}
 
-		err := parts.Execute(t.Context(), func() error {
+		err := tx.Execute(t.Context(), func() error {
 			for _, p := range all {
 				p.Append(Noted{strings.Repeat("n", each)})
 			}
@@ -108,21 +108,21 @@ func TestARepeatedCommandReturnsAStateAfterIt(t *testing.T) {
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
 		first, second := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
 		for n := range 30 {
-			id, command := fmt.Sprint(n), repository.CommandID(fmt.Sprint(n))
+			id, command := fmt.Sprint(n), repository.WithCommandID(fmt.Sprint(n))
 			endow(t, first, id, 30)
 			var again []repository.Aggregate[Account]
 			tear := db.Inject(dynamotest.Tear(func(context.Context) {
 				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 				defer cancel()
-				var parts repository.Parts
-				p := second.Part(&parts, id)
-				if parts.Execute(ctx, func() error { return errors.New("refused") }, command) == nil {
+				var tx repository.Transaction
+				p := second.AddTo(&tx, id)
+				if tx.Execute(ctx, func() error { return errors.New("refused") }, command) == nil {
 					again = append(again, p.Aggregate())
 				}
 			}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-			var parts repository.Parts
-			p := first.Part(&parts, id)
-			require.NoError(t, parts.Execute(t.Context(), func() error { p.Append(Withdrawn{30}); return nil }, command))
+			var tx repository.Transaction
+			p := first.AddTo(&tx, id)
+			require.NoError(t, tx.Execute(t.Context(), func() error { p.Append(Withdrawn{30}); return nil }, command))
 			tear.Remove()
 			for _, a := range again {
 				assert.Equal(t, repository.Aggregate[Account]{ID: account(id), Version: 2, Repeated: true}, bare(a))
@@ -137,16 +137,16 @@ func TestARepeatedCommandIsNotAnErrorHoweverItFailsNow(t *testing.T) {
 		accounts := s.accounts(t, repository.Config{})
 		endow(t, accounts, "a", 1)
 		calls := 0
-		options := []repository.Option{repository.CommandID("c"), repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+		options := []repository.Option{repository.WithCommandID("c"), repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
 			if calls++; calls > 1 {
 				return nil, errTooLate
 			}
 			return nil, nil
 		})}
-		var parts repository.Parts
-		p := accounts.Part(&parts, "a")
+		var tx repository.Transaction
+		p := accounts.AddTo(&tx, "a")
 		for range 2 {
-			require.NoError(t, parts.Execute(t.Context(), func() error { p.Append(Deposited{1}); return nil }, options...))
+			require.NoError(t, tx.Execute(t.Context(), func() error { p.Append(Deposited{1}); return nil }, options...))
 			assert.Equal(t, 2, p.Aggregate().State.Balance)
 		}
 		assert.True(t, p.Aggregate().Repeated)
@@ -167,11 +167,11 @@ func TestWritesAndPoliciesOfADecisionSeeItsCommandID(t *testing.T) {
 		see := func(c repository.Commit) { seen = append(seen, c.CommandID) }
 		endow(t, s.accounts(t, repository.Config{}), "a", 1)
 		accounts := s.accounts(t, repository.Config{Snapshots: func(c repository.Commit) bool { see(c); return false }})
-		var parts repository.Parts
-		p := accounts.Part(&parts, "a")
+		var tx repository.Transaction
+		p := accounts.AddTo(&tx, "a")
 
-		err := parts.Execute(t.Context(), func() error { p.Append(Deposited{1}); return nil },
-			repository.CommandID("c"), repository.Writes(func(c repository.Commit) ([]types.TransactWriteItem, error) { see(c); return nil, nil }))
+		err := tx.Execute(t.Context(), func() error { p.Append(Deposited{1}); return nil },
+			repository.WithCommandID("c"), repository.WithWrites(func(c repository.Commit) ([]types.TransactWriteItem, error) { see(c); return nil, nil }))
 
 		require.NoError(t, err)
 		assert.Equal(t, []string{"c", "c"}, seen)
@@ -182,12 +182,12 @@ func TestTheEventsOfAPartAreThoseOfItsRepositoryPart(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
-		var parts repository.Parts
-		p, q := accounts.Part(&parts, "p"), accounts.Part(&parts, "q")
+		var tx repository.Transaction
+		p, q := accounts.AddTo(&tx, "p"), accounts.AddTo(&tx, "q")
 		p.ID = basket("b")
 		decisions := 0
 
-		err := parts.Execute(t.Context(), func() error {
+		err := tx.Execute(t.Context(), func() error {
 			assert.Equal(t, account("p"), p.ID)
 			if decisions++; decisions == 1 {
 				endow(t, rival, "q", 1)
@@ -200,9 +200,9 @@ func TestTheEventsOfAPartAreThoseOfItsRepositoryPart(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("p"), State: Account{100}, Version: 1}, bare(p.Aggregate()))
 		assert.Len(t, s.records(t, account("p")), 1)
-		assert.Equal(t, account("q"), q.Result().ID)
+		assert.Equal(t, account("q"), q.result().ID)
 		p.Append(Withdrawn{1})
-		assert.Equal(t, []string{"account.deposited.v1"}, p.Result().EventTypes, "what comes after the call does not count")
+		assert.Equal(t, []string{"account.deposited.v1"}, p.result().EventTypes, "what comes after the call does not count")
 	})
 }
 
@@ -214,9 +214,9 @@ func TestALoadThatEndsItsGoroutineEndsThatOfTheCaller(t *testing.T) {
 	ended, returned := make(chan struct{}), false
 	go func() {
 		defer close(ended)
-		var parts repository.Parts
-		ending.Part(&parts, "a")
-		_ = parts.Execute(context.Background(), func() error { return nil })
+		var tx repository.Transaction
+		ending.AddTo(&tx, "a")
+		_ = tx.Execute(context.Background(), func() error { return nil })
 		returned = true
 	}()
 	<-ended

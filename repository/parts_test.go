@@ -21,7 +21,7 @@ import (
 )
 
 // transfer decides on a payment from one account to another.
-func transfer(from, to *repository.Part[Account], amount int) func() error {
+func transfer(from, to *repository.Participant[Account], amount int) func() error {
 	return func() error {
 		if from.State.Balance < amount {
 			return ErrInsufficientFunds
@@ -42,12 +42,12 @@ func TestADecisionOverSeveralAggregatesIsOneCommit(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts, baskets := s.accounts(t, repository.Config{}), s.baskets(t, repository.Config{})
 		endow(t, accounts, "alice", 100)
-		var parts repository.Parts
-		from, to, basketPart := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob"), baskets.Part(&parts, "b")
+		var tx repository.Transaction
+		from, to, basketPart := accounts.AddTo(&tx, "alice"), accounts.AddTo(&tx, "bob"), baskets.AddTo(&tx, "b")
 		s.calls.Reset()
 		ctx := aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{"k": "v"})
 
-		err := parts.Execute(ctx, func() error {
+		err := tx.Execute(ctx, func() error {
 			assert.Equal(t, Account{100}, from.State)
 			assert.EqualValues(t, 1, from.Version)
 			assert.Zero(t, to.State)
@@ -84,11 +84,11 @@ func TestADecisionOverSeveralAggregatesIsMadeAgainAfterAConflict(t *testing.T) {
 					for _, id := range []string{"alice", "bob", "limit"} {
 						endow(t, accounts, id, 100)
 					}
-					var parts repository.Parts
-					from, to, limit := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob"), accounts.Part(&parts, "limit")
+					var tx repository.Transaction
+					from, to, limit := accounts.AddTo(&tx, "alice"), accounts.AddTo(&tx, "bob"), accounts.AddTo(&tx, "limit")
 					decisions := 0
 
-					err := parts.Execute(t.Context(), func() error {
+					err := tx.Execute(t.Context(), func() error {
 						if decisions++; decisions == 1 {
 							endow(t, rival, moved, 5)
 						}
@@ -102,7 +102,7 @@ func TestADecisionOverSeveralAggregatesIsMadeAgainAfterAConflict(t *testing.T) {
 					if moved == "limit" {
 						want["alice"], want["bob"] = 100-52, 100+52
 					}
-					for _, p := range []*repository.Part[Account]{from, to, limit} {
+					for _, p := range []*repository.Participant[Account]{from, to, limit} {
 						assert.Equal(t, want[p.ID.Value], p.Aggregate().State.Balance, p.ID)
 						loaded := mustLoad(t, rival, p.ID.Value)
 						assert.Equal(t, bare(loaded), bare(p.Aggregate()))
@@ -120,8 +120,8 @@ func TestARefusalCountsOnlyOnVersionsThatWereThereAtTheSameTime(t *testing.T) {
 		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
 		endow(t, accounts, "alice", 100)
 		endow(t, accounts, "bob", 0)
-		var parts repository.Parts
-		a, b := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob")
+		var tx repository.Transaction
+		a, b := accounts.AddTo(&tx, "alice"), accounts.AddTo(&tx, "bob")
 		total := func() error {
 			if a.State.Balance+b.State.Balance != 100 {
 				return ErrInsufficientFunds
@@ -130,11 +130,11 @@ func TestARefusalCountsOnlyOnVersionsThatWereThereAtTheSameTime(t *testing.T) {
 		}
 		for _, name := range []string{"refused", "accepted"} {
 			decisions := 0
-			err := parts.Execute(t.Context(), func() error {
+			err := tx.Execute(t.Context(), func() error {
 				if decisions++; decisions == 1 {
-					var parts repository.Parts
-					from, to := rival.Part(&parts, "alice"), rival.Part(&parts, "bob")
-					require.NoError(t, parts.Execute(t.Context(), transfer(from, to, 10)))
+					var tx repository.Transaction
+					from, to := rival.AddTo(&tx, "alice"), rival.AddTo(&tx, "bob")
+					require.NoError(t, tx.Execute(t.Context(), transfer(from, to, 10)))
 					if name == "refused" {
 						// As if the payment was visible in only one of them.
 						return ErrInsufficientFunds
@@ -147,7 +147,7 @@ func TestARefusalCountsOnlyOnVersionsThatWereThereAtTheSameTime(t *testing.T) {
 		}
 		assert.Equal(t, 80, a.Aggregate().State.Balance)
 
-		err := parts.Execute(t.Context(), func() error { return ErrInsufficientFunds })
+		err := tx.Execute(t.Context(), func() error { return ErrInsufficientFunds })
 		var refused *repository.RefusedError
 		require.ErrorAs(t, err, &refused)
 		assert.Equal(t, repository.RefusedError{ID: account("alice"), Err: ErrInsufficientFunds}, *refused)
@@ -160,10 +160,10 @@ func TestACommandOfSeveralAggregatesTakesEffectOnce(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts := s.accounts(t, repository.Config{})
 		endow(t, accounts, "alice", 100)
-		pay := func(to string) (*repository.Part[Account], *repository.Part[Account], error) {
-			var parts repository.Parts
-			a, b := accounts.Part(&parts, "alice"), accounts.Part(&parts, to)
-			return a, b, parts.Execute(t.Context(), transfer(a, b, 60), repository.CommandID("pay"))
+		pay := func(to string) (*repository.Participant[Account], *repository.Participant[Account], error) {
+			var tx repository.Transaction
+			a, b := accounts.AddTo(&tx, "alice"), accounts.AddTo(&tx, to)
+			return a, b, tx.Execute(t.Context(), transfer(a, b, 60), repository.WithCommandID("pay"))
 		}
 		_, _, err := pay("bob")
 		require.NoError(t, err)
@@ -174,17 +174,17 @@ func TestACommandOfSeveralAggregatesTakesEffectOnce(t *testing.T) {
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("alice"), State: Account{40}, Version: 2, Repeated: true}, bare(a.Aggregate()))
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("carol"), Repeated: true}, bare(b.Aggregate()))
 
-		require.NoError(t, s.journal.Delete(t.Context(), account("bob"), 1, journal.Removal{}))
+		require.NoError(t, s.journal.Delete(t.Context(), account("bob"), 1, journal.RemoveOptions{}))
 		_, b, err = pay("bob")
 		require.NoError(t, err)
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("bob"), Repeated: true}, bare(b.Aggregate()))
 
-		var parts repository.Parts
-		part, decisions := accounts.Part(&parts, "alice"), 0
+		var tx repository.Transaction
+		participant, decisions := accounts.AddTo(&tx, "alice"), 0
 		for range 2 {
-			require.NoError(t, parts.Execute(t.Context(), func() error { decisions++; return nil }, repository.CommandID("look")))
+			require.NoError(t, tx.Execute(t.Context(), func() error { decisions++; return nil }, repository.WithCommandID("look")))
 		}
-		assert.True(t, part.Aggregate().Repeated, "one without events is recorded too")
+		assert.True(t, participant.Aggregate().Repeated, "one without events is recorded too")
 	})
 }
 
@@ -204,16 +204,16 @@ func TestACommandOfSeveralAggregatesIsRepeatedUntilItsOutcomeIsKnown(t *testing.
 				accounts := s.accounts(t, repository.Config{})
 				s.proxy.Inject(test.lost, dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 				s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(3), dynamotest.Times(1))
-				var parts repository.Parts
-				a, b, read := accounts.Part(&parts, "a"), accounts.Part(&parts, "b"), accounts.Part(&parts, "c")
+				var tx repository.Transaction
+				a, b, read := accounts.AddTo(&tx, "a"), accounts.AddTo(&tx, "b"), accounts.AddTo(&tx, "c")
 				decisions := 0
 
-				err := parts.Execute(t.Context(), func() error {
+				err := tx.Execute(t.Context(), func() error {
 					decisions++
 					a.Append(Deposited{1})
 					b.Append(Deposited{2})
 					return nil
-				}, repository.CommandID("pay"))
+				}, repository.WithCommandID("pay"))
 
 				require.NoError(t, err)
 				assert.Equal(t, test.decisions, decisions)
@@ -232,11 +232,11 @@ func TestAnUnknownOutcomeOfSeveralAggregatesCanBeResolved(t *testing.T) {
 	accounts := s.accounts(t, repository.Config{})
 	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(2), dynamotest.Times(1))
-	var parts repository.Parts
-	accounts.Part(&parts, "a")
-	b := accounts.Part(&parts, "b")
+	var tx repository.Transaction
+	accounts.AddTo(&tx, "a")
+	b := accounts.AddTo(&tx, "b")
 
-	err := parts.Execute(t.Context(), func() error {
+	err := tx.Execute(t.Context(), func() error {
 		b.Append(Deposited{2})
 		return nil
 	})
@@ -253,12 +253,12 @@ func TestAPartCanBeForOneVersionAlone(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
 		endow(t, accounts, "a", 1)
-		var parts repository.Parts
-		a := accounts.Part(&parts, "a", repository.ExpectVersion(1))
-		accounts.Part(&parts, "b")
+		var tx repository.Transaction
+		a := accounts.AddTo(&tx, "a", repository.WithExpectedVersion(1))
+		accounts.AddTo(&tx, "b")
 		decisions := 0
 
-		err := parts.Execute(t.Context(), func() error {
+		err := tx.Execute(t.Context(), func() error {
 			if decisions++; decisions == 1 {
 				endow(t, rival, "b", 1)
 			} else {
@@ -280,10 +280,10 @@ func TestPartsThatCannotBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
 	s := setup(t)
 	accounts, another := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
 	decide := func() error { return errors.New("it must not be asked") }
-	of := func(ids ...string) func(*repository.Parts) {
-		return func(parts *repository.Parts) {
+	of := func(ids ...string) func(*repository.Transaction) {
+		return func(tx *repository.Transaction) {
 			for _, id := range ids {
-				accounts.Part(parts, id)
+				accounts.AddTo(tx, id)
 			}
 		}
 	}
@@ -292,32 +292,32 @@ func TestPartsThatCannotBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
 		many[i] = fmt.Sprint(i)
 	}
 	for name, test := range map[string]struct {
-		add     func(*repository.Parts)
+		add     func(*repository.Transaction)
 		options []repository.Option
 		kind    any
 	}{
 		"none":      {of(), nil, journal.ErrInvalidCommit},
 		"one twice": {of("a", "a"), nil, journal.ErrInvalidCommit},
-		"of two journals": {func(parts *repository.Parts) {
-			accounts.Part(parts, "a")
-			another.Part(parts, "b")
+		"of two journals": {func(tx *repository.Transaction) {
+			accounts.AddTo(tx, "a")
+			another.AddTo(tx, "b")
 		}, nil, journal.ErrInvalidCommit},
 		"an id that is not one":    {of(""), nil, new(*aggregate.InvalidIDError)},
-		"a version for all":        {of("a"), []repository.Option{repository.ExpectVersion(1)}, journal.ErrInvalidCommit},
-		"a command id of a part":   {func(parts *repository.Parts) { accounts.Part(parts, "a", repository.CommandID("c")) }, nil, journal.ErrInvalidCommit},
-		"a command id that is not": {of("a"), []repository.Option{repository.CommandID("")}, journal.ErrInvalidCommit},
+		"a version for all":        {of("a"), []repository.Option{repository.WithExpectedVersion(1)}, journal.ErrInvalidCommit},
+		"a command id of a part":   {func(tx *repository.Transaction) { accounts.AddTo(tx, "a", repository.WithCommandID("c")) }, nil, journal.ErrInvalidCommit},
+		"a command id that is not": {of("a"), []repository.Option{repository.WithCommandID("")}, journal.ErrInvalidCommit},
 		"too many":                 {of(many...), nil, new(*journal.TooLargeError)},
 	} {
-		var parts repository.Parts
-		test.add(&parts)
+		var tx repository.Transaction
+		test.add(&tx)
 		s.calls.Reset()
-		err := parts.Execute(t.Context(), decide, test.options...)
+		err := tx.Execute(t.Context(), decide, test.options...)
 		requireKind(t, err, test.kind, name)
 		assert.Empty(t, s.calls.Counts(), name)
 	}
-	var parts repository.Parts
-	accounts.Part(&parts, "a")
-	require.ErrorIs(t, parts.Execute(t.Context(), nil), repository.ErrNilDecision)
+	var tx repository.Transaction
+	accounts.AddTo(&tx, "a")
+	require.ErrorIs(t, tx.Execute(t.Context(), nil), repository.ErrNilDecision)
 }
 
 func TestAnAggregateThatWasDeletedCannotBePartOfADecision(t *testing.T) {
@@ -325,12 +325,12 @@ func TestAnAggregateThatWasDeletedCannotBePartOfADecision(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts := s.accounts(t, repository.Config{Cache: 10})
 		endow(t, accounts, "gone", 1)
-		require.NoError(t, s.journal.Delete(t.Context(), account("gone"), 1, journal.Removal{}))
-		var parts repository.Parts
-		a := accounts.Part(&parts, "a")
+		require.NoError(t, s.journal.Delete(t.Context(), account("gone"), 1, journal.RemoveOptions{}))
+		var tx repository.Transaction
+		a := accounts.AddTo(&tx, "a")
 		// The cache holds the account that was deleted.
-		accounts.Part(&parts, "gone")
-		err := parts.Execute(t.Context(), func() error {
+		accounts.AddTo(&tx, "gone")
+		err := tx.Execute(t.Context(), func() error {
 			a.Append(Deposited{1})
 			return nil
 		})
@@ -344,11 +344,11 @@ func TestADecisionWhoseAggregatesAlwaysMoveEnds(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	accounts, rival := s.accounts(t, repository.Config{MaxAttempts: 3}), open(t, s.direct).accounts(t, repository.Config{})
-	var parts repository.Parts
-	a := accounts.Part(&parts, "a")
-	accounts.Part(&parts, "b")
+	var tx repository.Transaction
+	a := accounts.AddTo(&tx, "a")
+	accounts.AddTo(&tx, "b")
 	for name, outcome := range map[string]error{"committed": nil, "refused": ErrInsufficientFunds} {
-		err := parts.Execute(t.Context(), func() error {
+		err := tx.Execute(t.Context(), func() error {
 			endow(t, rival, "b", 1)
 			a.Append(Deposited{1})
 			return outcome
@@ -405,12 +405,12 @@ func pay(t *testing.T, layout journal.Layout, seed uint64) {
 					delayed.Arrive()
 				}
 				first := random.IntN(accountsOf)
-				var parts repository.Parts
-				from := accounts.Part(&parts, fmt.Sprint(first))
-				to := accounts.Part(&parts, fmt.Sprint((first+1+random.IntN(accountsOf-1))%accountsOf))
+				var tx repository.Transaction
+				from := accounts.AddTo(&tx, fmt.Sprint(first))
+				to := accounts.AddTo(&tx, fmt.Sprint((first+1+random.IntN(accountsOf-1))%accountsOf))
 				amount := 1 + random.IntN(30)
 				for range 1 + random.IntN(2) { // each message twice or once
-					_ = parts.Execute(context.Background(), transfer(from, to, amount), repository.CommandID(fmt.Sprint(p, "/", n)))
+					_ = tx.Execute(context.Background(), transfer(from, to, amount), repository.WithCommandID(fmt.Sprint(p, "/", n)))
 				}
 			}
 		}()
@@ -489,9 +489,9 @@ func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 		paid := make(chan error, 1)
 		go func() {
 			for ctx.Err() == nil {
-				var parts repository.Parts
-				from, to := payer.Part(&parts, "a"), payer.Part(&parts, "b")
-				if err := parts.Execute(context.Background(), transfer(from, to, 0)); err != nil {
+				var tx repository.Transaction
+				from, to := payer.AddTo(&tx, "a"), payer.AddTo(&tx, "b")
+				if err := tx.Execute(context.Background(), transfer(from, to, 0)); err != nil {
 					paid <- err
 					return
 				}
@@ -500,10 +500,10 @@ func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 			}
 			paid <- nil
 		}()
-		var parts repository.Parts
-		a, b, torn := auditor.Part(&parts, "a"), auditor.Part(&parts, "b"), 0
+		var tx repository.Transaction
+		a, b, torn := auditor.AddTo(&tx, "a"), auditor.AddTo(&tx, "b"), 0
 		for rounds := 0; rounds < 10 || torn == 0 && len(paid) == 0; rounds++ {
-			err := parts.Execute(ctx, func() error {
+			err := tx.Execute(ctx, func() error {
 				if a.Version != b.Version { // each payment is an event of both
 					torn++
 					return errors.New("a payment is in one account only")
@@ -536,15 +536,15 @@ func TestNoSeatIsSoldTwiceAndNoQuotaExceeded(t *testing.T) {
 			go func() {
 				defer buyers.Done()
 				for n := range 25 {
-					var parts repository.Parts
-					show, customer := shows.Part(&parts, "hamlet"), customers.Part(&parts, fmt.Sprint(random.IntN(customersOf)))
-					var wanted []*aggregate.Part[Seat]
+					var tx repository.Transaction
+					show, customer := shows.AddTo(&tx, "hamlet"), customers.AddTo(&tx, fmt.Sprint(random.IntN(customersOf)))
+					var wanted []*aggregate.Participant[Seat]
 					for _, id := range random.Perm(seatsOf)[:1+random.IntN(2)] {
-						wanted = append(wanted, &seats.Part(&parts, fmt.Sprint(id)).Part)
+						wanted = append(wanted, &seats.AddTo(&tx, fmt.Sprint(id)).Participant)
 					}
-					_ = parts.Execute(context.Background(), func() error {
-						return Reserve(&show.Part, &customer.Part, wanted...)
-					}, repository.CommandID(fmt.Sprint(b, "/", n)))
+					_ = tx.Execute(context.Background(), func() error {
+						return Reserve(&show.Participant, &customer.Participant, wanted...)
+					}, repository.WithCommandID(fmt.Sprint(b, "/", n)))
 				}
 			}()
 		}

@@ -94,11 +94,11 @@ func TestTheVersionOfAnEarlierStateIsNotProvenEvenIfItIsTheLast(t *testing.T) {
 	for name, load := range map[string]func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error){
 		"LoadAt": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
 			t.Helper()
-			return repo.LoadAt(t.Context(), "42", 3)
+			return repo.LoadAtVersion(t.Context(), "42", 3)
 		},
 		"LoadAsOf": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
 			t.Helper()
-			return repo.LoadAsOf(t.Context(), "42", time.Now().Add(time.Hour))
+			return repo.LoadAtTime(t.Context(), "42", time.Now().Add(time.Hour))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestTheVersionAfterACommitThatWasResolvedLaterIsNotProven(t *testing.T) {
 		_, err := rival.Execute(context.Background(), "42", Deposit(1))
 		assert.NoError(t, err)
 	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	a := mustExecute(t, repo, "42", Deposit(1), repository.CommandID("pay"))
+	a := mustExecute(t, repo, "42", Deposit(1), repository.WithCommandID("pay"))
 	require.EqualValues(t, 1, a.Version)
 	_, err := repo.Save(t.Context(), a, Events{Deposited{1}})
 	require.ErrorIs(t, err, journal.ErrConflict)

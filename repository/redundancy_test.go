@@ -124,7 +124,7 @@ func TestWithATimeToLiveDynamoDBDeletesAndNothingElse(t *testing.T) {
 	a, err := repo.Load(t.Context(), "42")
 	require.NoError(t, err, "the head does not expire")
 	assert.Equal(t, 4, a.State.Balance)
-	a, err = repo.LoadAt(t.Context(), "42", 3)
+	a, err = repo.LoadAtVersion(t.Context(), "42", 3)
 	require.NoError(t, err, "without its snapshot the events are replayed")
 	assert.Equal(t, 3, a.State.Balance)
 }
@@ -150,7 +150,7 @@ func TestAnAggregateIsLoadedAsItWasAfterEachEvent(t *testing.T) {
 			require.EqualValues(t, number, a.Version)
 			require.Equal(t, balance, a.State.Balance, "after event %d", number)
 		}
-		_, err := repo.LoadAt(t.Context(), "42", uint64(len(balances)))
+		_, err := repo.LoadAtVersion(t.Context(), "42", uint64(len(balances)))
 		var missing *repository.NoSuchEventError
 		require.ErrorAs(t, err, new(*repository.NoSuchEventError))
 		require.ErrorAs(t, err, &missing)
@@ -191,7 +191,7 @@ func TestASnapshotThatAPeerKeptIsReadByTheCodecOrNotAtAll(t *testing.T) {
 		}
 		s.peerKeeps(t, account("42"), 3, `{"id":"42","seq_nr":3,"version":3,"state":{"Balance":1003}}`)
 
-		a, err := repo.LoadAt(t.Context(), "42", 4)
+		a, err := repo.LoadAtVersion(t.Context(), "42", 4)
 
 		require.NoError(t, err, name)
 		assert.EqualValues(t, 4, a.Version)
@@ -232,10 +232,10 @@ func TestAnAggregateIsLoadedAsItWasAtATime(t *testing.T) {
 		now = now.Add(time.Minute)
 	}
 	for minutes, want := range map[int]int{-1: 0, 0: 1, 1: 2, 17: 18, 29: 30, 1000: 30} {
-		a, err := repo.LoadAsOf(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute))
+		a, err := repo.LoadAtTime(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute))
 		require.NoError(t, err)
 		assert.Equal(t, want, a.State.Balance, "after %d minutes", minutes)
-		a, err = repo.LoadAsOf(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute+time.Second))
+		a, err = repo.LoadAtTime(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute+time.Second))
 		require.NoError(t, err)
 		assert.Equal(t, want, a.State.Balance, "a second later")
 	}
@@ -283,11 +283,11 @@ func TestADeletedAggregateIsNotLoadedAndTakesNoCommand(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		repo := s.accounts(t, repository.Config{Cache: 10})
 		a := mustExecute(t, repo, "42", always(deposits(3)...))
-		require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.Removal{}))
+		require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.RemoveOptions{}))
 
 		for what, do := range map[string]func() error{
 			"Load":    func() error { _, err := repo.Load(t.Context(), "42"); return err },
-			"LoadAt":  func() error { _, err := repo.LoadAt(t.Context(), "42", 1); return err },
+			"LoadAt":  func() error { _, err := repo.LoadAtVersion(t.Context(), "42", 1); return err },
 			"Execute": func() error { _, err := repo.Execute(t.Context(), "42", Deposit(1)); return err },
 			"Save":    func() error { _, err := repo.Save(t.Context(), a, Events{Deposited{1}}); return err },
 		} {
@@ -305,13 +305,13 @@ func TestATruncatedAggregateGoesOnFromItsSnapshot(t *testing.T) {
 		for range 3 {
 			mustExecute(t, repo, "42", always(deposits(9)...))
 		}
-		require.ErrorIs(t, s.journal.Truncate(t.Context(), account("42"), 29, journal.Removal{}), journal.ErrNotCovered)
-		require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 28, journal.Removal{}))
+		require.ErrorIs(t, s.journal.Truncate(t.Context(), account("42"), 29, journal.RemoveOptions{}), journal.ErrNotCovered)
+		require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 28, journal.RemoveOptions{}))
 
 		a := mustExecute(t, repo, "42", Deposit(1))
 		assert.EqualValues(t, 28, a.Version)
 		assert.Equal(t, 28, a.State.Balance)
-		_, err := repo.LoadAt(t.Context(), "42", 20)
+		_, err := repo.LoadAtVersion(t.Context(), "42", 20)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
 		_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).Load(t.Context(), "42")
 		require.ErrorAs(t, err, new(*journal.TruncatedError), "not a state without the first 27 events")
@@ -396,17 +396,17 @@ func TestLoadAtPassesOverSnapshotsThatItCannotUse(t *testing.T) {
 					}
 					mustExecute(t, s.accounts(t, config), "42", Deposit(1))
 				}
-				require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 5, journal.Removal{}))
+				require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 5, journal.RemoveOptions{}))
 				repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, Redundancy: config.Redundancy})
 
 				for number := 4; number <= 7; number++ {
-					a, err := repo.LoadAt(t.Context(), "42", uint64(number))
+					a, err := repo.LoadAtVersion(t.Context(), "42", uint64(number))
 					require.NoError(t, err, "snapshot 4 and the events after it are there")
 					assert.EqualValues(t, number, a.Version)
 					assert.Equal(t, number, a.State.Balance)
 				}
 				mustLoadAt(t, repo, "42", 2)
-				_, err := s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAt(t.Context(), "42", 6)
+				_, err := s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAtVersion(t.Context(), "42", 6)
 				require.ErrorAs(t, err, new(*journal.TruncatedError), "when none can be used, the first event is where it starts")
 			})
 		})

@@ -18,7 +18,7 @@ func TestDeleteRemovesTheVersionThatWasDecidedOn(t *testing.T) {
 			repo := s.accounts(t, config)
 			a := mustExecute(t, repo, "42", always(deposits(3)...))
 
-			err := repo.Delete(t.Context(), "42", 2, journal.Removal{})
+			err := repo.Delete(t.Context(), "42", 2, journal.RemoveOptions{})
 			var conflict *journal.ConflictError
 			require.ErrorAs(t, err, &conflict, name)
 			assert.Equal(t, journal.ConflictError{ID: account("42"), Expected: 2, Actual: 3}, *conflict)
@@ -26,7 +26,7 @@ func TestDeleteRemovesTheVersionThatWasDecidedOn(t *testing.T) {
 			assert.Equal(t, bare(a), bare(loaded), name)
 
 			removed := 0
-			require.NoError(t, repo.Delete(t.Context(), "42", 3, journal.Removal{Progress: func(events int) { removed = events }}))
+			require.NoError(t, repo.Delete(t.Context(), "42", 3, journal.RemoveOptions{Progress: func(events int) { removed = events }}))
 			assert.Equal(t, 3, removed, name)
 			decisions := 0
 			_, err = repo.Execute(t.Context(), "42", func(Account) (Events, error) {
@@ -39,8 +39,8 @@ func TestDeleteRemovesTheVersionThatWasDecidedOn(t *testing.T) {
 			require.ErrorAs(t, err, new(*journal.DeletedError), name)
 			_, err = repo.Save(t.Context(), a, deposits(1))
 			require.ErrorAs(t, err, new(*journal.DeletedError), name)
-			require.NoError(t, repo.Delete(t.Context(), "42", 3, journal.Removal{}), "it may be called again")
-			require.ErrorIs(t, repo.Delete(t.Context(), "none", 0, journal.Removal{}), journal.ErrNotFound)
+			require.NoError(t, repo.Delete(t.Context(), "42", 3, journal.RemoveOptions{}), "it may be called again")
+			require.ErrorIs(t, repo.Delete(t.Context(), "none", 0, journal.RemoveOptions{}), journal.ErrNotFound)
 		})
 	}
 }
@@ -54,9 +54,9 @@ func TestTruncateRemovesWhatALoadDoesNotNeed(t *testing.T) {
 			for _, n := range []int{2, 1} {
 				mustExecute(t, repo, "42", always(deposits(n)...))
 			}
-			require.NoError(t, repo.Truncate(t.Context(), "42", 3, journal.Removal{}))
-			require.NoError(t, repo.Truncate(t.Context(), "42", 3, journal.Removal{}), "it may be called again")
-			_, err := repo.LoadAt(t.Context(), "42", 1)
+			require.NoError(t, repo.Truncate(t.Context(), "42", 3, journal.RemoveOptions{}))
+			require.NoError(t, repo.Truncate(t.Context(), "42", 3, journal.RemoveOptions{}), "it may be called again")
+			_, err := repo.LoadAtVersion(t.Context(), "42", 1)
 			require.ErrorAs(t, err, new(*journal.TruncatedError), name)
 			for _, reader := range []*repository.Repository[Account]{repo, s.accounts(t, repository.Config{})} {
 				a, err := reader.Execute(t.Context(), "42", Deposit(1))
@@ -74,20 +74,20 @@ func TestTruncateKeepsTheEventsThatThisRepositoryWouldReplay(t *testing.T) {
 		for range 4 {
 			mustExecute(t, writer, "42", Deposit(1))
 		}
-		require.ErrorIs(t, writer.Truncate(t.Context(), "42", 5, journal.Removal{}), journal.ErrNotCovered, "the snapshot is of event 3")
+		require.ErrorIs(t, writer.Truncate(t.Context(), "42", 5, journal.RemoveOptions{}), journal.ErrNotCovered, "the snapshot is of event 3")
 		for name, config := range map[string]repository.Config{
 			"it ignores snapshots":          {IgnoreSnapshots: true},
 			"a snapshot of another schema":  {SnapshotSchema: 1},
 			"a snapshot that it can't read": {SnapshotCodec: refusingSnapshots{}},
 		} {
 			repo := s.accounts(t, config)
-			require.ErrorIs(t, repo.Truncate(t.Context(), "42", 4, journal.Removal{}), journal.ErrNotCovered, name)
+			require.ErrorIs(t, repo.Truncate(t.Context(), "42", 4, journal.RemoveOptions{}), journal.ErrNotCovered, name)
 			a, err := repo.Load(t.Context(), "42")
 			require.NoError(t, err, name)
 			assert.Equal(t, 4, a.State.Balance, name)
 		}
 		never := s.accounts(t, repository.Config{Snapshots: repository.Never})
-		require.NoError(t, never.Truncate(t.Context(), "42", 4, journal.Removal{}), "it reads the snapshot that the writer has stored")
+		require.NoError(t, never.Truncate(t.Context(), "42", 4, journal.RemoveOptions{}), "it reads the snapshot that the writer has stored")
 	})
 }
 
@@ -95,8 +95,8 @@ func TestIDsThatCannotBeKeysAreNotRemoved(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		repo := s.accounts(t, repository.Config{})
-		require.ErrorAs(t, repo.Delete(t.Context(), "", 0, journal.Removal{}), new(*aggregate.InvalidIDError))
-		require.ErrorAs(t, repo.Truncate(t.Context(), "", 1, journal.Removal{}), new(*aggregate.InvalidIDError))
-		require.ErrorIs(t, repo.Truncate(t.Context(), "none", 1, journal.Removal{}), journal.ErrNotFound)
+		require.ErrorAs(t, repo.Delete(t.Context(), "", 0, journal.RemoveOptions{}), new(*aggregate.InvalidIDError))
+		require.ErrorAs(t, repo.Truncate(t.Context(), "", 1, journal.RemoveOptions{}), new(*aggregate.InvalidIDError))
+		require.ErrorIs(t, repo.Truncate(t.Context(), "none", 1, journal.RemoveOptions{}), journal.ErrNotFound)
 	})
 }

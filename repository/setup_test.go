@@ -271,7 +271,7 @@ func mustLoad[S any](t *testing.T, r *repository.Repository[S], id string) repos
 
 func mustLoadAt[S any](t *testing.T, r *repository.Repository[S], id string, number uint64) repository.Aggregate[S] {
 	t.Helper()
-	a, err := r.LoadAt(t.Context(), id, number)
+	a, err := r.LoadAtVersion(t.Context(), id, number)
 	require.NoError(t, err)
 	return a
 }

@@ -102,7 +102,7 @@ func TestAPolicyFunctionSeesTheCommit(t *testing.T) {
 			},
 		})
 		mustExecute(t, repo, "42", Deposit(5))
-		mustExecute(t, repo, "42", always[Account](Deposited{1}, Withdrawn{2}), repository.CommandID("pay"))
+		mustExecute(t, repo, "42", always[Account](Deposited{1}, Withdrawn{2}), repository.WithCommandID("pay"))
 		if s.journal.Internal().StateAtFirst() {
 			require.Len(t, seen, 1, "it is not asked about the first commit")
 		}

@@ -210,7 +210,7 @@ func TestStatesOfATruncatedAggregateStartAtItsSnapshot(t *testing.T) {
 		for range 7 {
 			mustExecute(t, repo, "42", Deposit(1))
 		}
-		require.NoError(t, repo.Truncate(t.Context(), "42", 6, journal.Removal{}))
+		require.NoError(t, repo.Truncate(t.Context(), "42", 6, journal.RemoveOptions{}))
 
 		all, err := states(t, repo, "42", repository.StatesQuery{From: 6})
 
@@ -263,7 +263,7 @@ func TestStatesOfADeletedAggregateAreNotThere(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		repo := s.accounts(t, repository.Config{})
 		mustExecute(t, repo, "42", Deposit(1))
-		require.NoError(t, repo.Delete(t.Context(), "42", 1, journal.Removal{}))
+		require.NoError(t, repo.Delete(t.Context(), "42", 1, journal.RemoveOptions{}))
 
 		_, err := states(t, repo, "42", repository.StatesQuery{})
 

@@ -22,7 +22,7 @@ func (s store) truncates(t *testing.T, id string) {
 	require.NoError(t, err)
 	a, err = repo.Save(context.Background(), a, Events{Deposited{1}})
 	require.NoError(t, err)
-	require.NoError(t, s.journal.Truncate(context.Background(), a.ID, a.Version, journal.Removal{}))
+	require.NoError(t, s.journal.Truncate(context.Background(), a.ID, a.Version, journal.RemoveOptions{}))
 }
 
 // afterHead calls act once, between the next read of a head and the next request.
@@ -78,7 +78,7 @@ func TestATruncationBetweenHeadAndEventsIsNoError(t *testing.T) {
 		},
 		"LoadAsOf": {
 			func(r *repository.Repository[Account]) (repository.Aggregate[Account], error) {
-				return r.LoadAsOf(t.Context(), "42", time.Now().Add(time.Hour))
+				return r.LoadAtTime(t.Context(), "42", time.Now().Add(time.Hour))
 			}, 5,
 		},
 		"Execute": {
@@ -109,9 +109,9 @@ func TestADeletionBetweenHeadAndEventsIsReportedAsOne(t *testing.T) {
 	t.Parallel()
 	for name, load := range map[string]func(*repository.Repository[Account]) error{
 		"Load":   func(r *repository.Repository[Account]) error { _, err := r.Load(t.Context(), "42"); return err },
-		"LoadAt": func(r *repository.Repository[Account]) error { _, err := r.LoadAt(t.Context(), "42", 2); return err },
+		"LoadAt": func(r *repository.Repository[Account]) error { _, err := r.LoadAtVersion(t.Context(), "42", 2); return err },
 		"LoadAsOf": func(r *repository.Repository[Account]) error {
-			_, err := r.LoadAsOf(t.Context(), "42", time.Now())
+			_, err := r.LoadAtTime(t.Context(), "42", time.Now())
 			return err
 		},
 		"Execute": func(r *repository.Repository[Account]) error {
@@ -127,7 +127,7 @@ func TestADeletionBetweenHeadAndEventsIsReportedAsOne(t *testing.T) {
 					mustExecute(t, repo, "42", Deposit(1))
 				}
 				afterHead(s, func() {
-					require.NoError(t, s.journal.Delete(context.Background(), account("42"), 3, journal.Removal{}))
+					require.NoError(t, s.journal.Delete(context.Background(), account("42"), 3, journal.RemoveOptions{}))
 				})
 
 				require.ErrorAs(t, load(repo), new(*journal.DeletedError))

@@ -57,9 +57,9 @@ func TestAnEventThatFailsIsDeferredAndItsAggregateGoesOn(t *testing.T) {
 		again := receive(t, messages)
 		assert.Equal(t, "x/1", string(again.Payload))
 		assert.Equal(t, failed.UUID, again.UUID)
-		assert.Equal(t, "2", again.Metadata.Get(subscriber.MetadataDeliveryAttempt))
-		assert.Equal(t, "true", again.Metadata.Get(subscriber.MetadataDeferred))
-		assert.Empty(t, failed.Metadata.Get(subscriber.MetadataDeferred))
+		assert.Equal(t, "2", again.Metadata.Get(subscriber.DeliveryAttemptKey))
+		assert.Equal(t, "true", again.Metadata.Get(subscriber.DeferredKey))
+		assert.Empty(t, failed.Metadata.Get(subscriber.DeferredKey))
 		_, has := subscriber.PositionFromContext(again.Context())
 		assert.False(t, has, "the position is beyond it")
 		again.Ack()
@@ -248,7 +248,7 @@ func TestADeferredEventThatWasRemovedIsPassedOver(t *testing.T) {
 	sub, messages := subscribe(t, config)
 	nack(t, messages, "x/1", 1)
 	receiveAll(t, messages, 1)
-	require.NoError(t, j.Delete(t.Context(), account("x"), 2, journal.Removal{}))
+	require.NoError(t, j.Delete(t.Context(), account("x"), 2, journal.RemoveOptions{}))
 
 	eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
 	assert.EqualValues(t, 1, sub.Stats().Truncated)
@@ -361,7 +361,7 @@ func TestPartsOfADeferredEventThatAreAckedDoNotComeAgain(t *testing.T) {
 	acked, failed := map[string]int{}, false
 	for len(acked) < 5 {
 		msg := <-messages
-		if msg.Metadata.Get(subscriber.MetadataPart) == "2/3" && !failed {
+		if msg.Metadata.Get(subscriber.PartKey) == "2/3" && !failed {
 			failed = true
 			msg.Nack()
 			continue

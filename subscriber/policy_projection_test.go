@@ -107,7 +107,7 @@ func inRuns(client projection.Client, fails func(number uint64) bool) (*projecti
 		func(_ context.Context, bits int64, _ projection.Run) ([]projection.Write, error) {
 			return add(bits), nil
 		},
-		projection.Into(func(bits *int64, e Noted, r *journal.Record) error {
+		projection.Fold(func(bits *int64, e Noted, r *journal.Record) error {
 			if fails(r.Number) {
 				return errNotProjected
 			}

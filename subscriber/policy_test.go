@@ -38,7 +38,7 @@ func TestTheMessageShowsHowOftenItWasDelivered(t *testing.T) {
 		got, ok := subscriber.AttemptFromContext(msg.Context())
 		require.True(t, ok)
 		assert.Equal(t, attempt, got)
-		assert.Equal(t, map[int]string{2: "2", 3: "3"}[attempt], msg.Metadata.Get(subscriber.MetadataDeliveryAttempt))
+		assert.Equal(t, map[int]string{2: "2", 3: "3"}[attempt], msg.Metadata.Get(subscriber.DeliveryAttemptKey))
 		if attempt < 3 {
 			msg.Nack()
 		} else {
@@ -264,7 +264,7 @@ func TestAnEventIsNotTriedAgainBecauseTheOneBeforeItIsBeingStored(t *testing.T) 
 	require.Never(t, comesAgain, 300*time.Millisecond, 10*time.Millisecond, "it had its attempts")
 	close(stored)
 
-	list := func() (parked []groups.Behind) {
+	list := func() (parked []groups.BehindAggregate) {
 		for b, err := range groups.Of(j, "group", topic).Parked(t.Context(), aggregate.ID{}) {
 			require.NoError(t, err)
 			parked = append(parked, b)

@@ -111,8 +111,8 @@ func TestTheMessageCarriesWhatTheEventHas(t *testing.T) {
 	assert.Equal(t, "event-1", msg.UUID)
 	assert.Equal(t, message.Payload{0xff, 0x00}, msg.Payload)
 	assert.Equal(t, message.Metadata{
-		subscriber.MetadataName: "deposited", subscriber.MetadataAggregateID: "x", subscriber.MetadataAggregateType: topic,
-		subscriber.MetadataSequenceNumber: "1", subscriber.MetadataOccurredAt: receipt.OccurredAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		subscriber.NameKey: "deposited", subscriber.AggregateIDKey: "x", subscriber.AggregateTypeKey: topic,
+		subscriber.SequenceNumberKey: "1", subscriber.OccurredAtKey: receipt.OccurredAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 		"correlation_id": "c1", "own": "value",
 	}, msg.Metadata)
 

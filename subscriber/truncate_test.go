@@ -28,7 +28,7 @@ func truncated(t *testing.T, layout journal.Layout, events int, before uint64) *
 		Aggregate: account("x"), Expected: uint64(events - 1), Events: []storage.Event{{Payload: []byte(fmt.Sprintf("x/%d", events))}},
 		Snapshot: &journal.Snapshot{Number: uint64(events), Payload: []byte("state")},
 	})
-	require.NoError(t, j.Truncate(t.Context(), account("x"), before, journal.Removal{}))
+	require.NoError(t, j.Truncate(t.Context(), account("x"), before, journal.RemoveOptions{}))
 	return j
 }
 
@@ -63,7 +63,7 @@ func TestAGroupThatLagsBehindADeletionFinishesTheAggregate(t *testing.T) {
 		write(t, j, "x", 0, 12)
 		sub, messages := subscribe(t, quick(j))
 		first := receive(t, messages)
-		require.NoError(t, j.Delete(t.Context(), account("x"), 12, journal.Removal{}))
+		require.NoError(t, j.Delete(t.Context(), account("x"), 12, journal.RemoveOptions{}))
 		first.Ack()
 		write(t, j, "y", 0, 1)
 

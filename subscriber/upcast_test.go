@@ -102,7 +102,7 @@ func TestHandlersReceiveCurrentEvents(t *testing.T) {
 			return err
 		}
 		items <- e.Item
-		parts <- cqrs.OriginalMessageFromCtx(ctx).Metadata.Get(subscriber.MetadataPart)
+		parts <- cqrs.OriginalMessageFromCtx(ctx).Metadata.Get(subscriber.PartKey)
 		return nil
 	})))
 	go func() { _ = router.Run(context.WithoutCancel(t.Context())) }()
@@ -175,7 +175,7 @@ func TestPositionsOfDedupRefuseOneOfSeveralMessages(t *testing.T) {
 		if i == 0 {
 			require.NoError(t, err)
 		} else {
-			require.ErrorIs(t, err, dedup.ErrPart)
+			require.ErrorIs(t, err, dedup.ErrSplit)
 		}
 		msg.Ack()
 	}
@@ -194,7 +194,7 @@ func TestAPartOfAnUnrequestedTypeIsNotCounted(t *testing.T) {
 	defer stop()
 	for i := range 4 {
 		msg := <-messages
-		assert.Empty(t, msg.Metadata.Get(subscriber.MetadataPart))
+		assert.Empty(t, msg.Metadata.Get(subscriber.PartKey))
 		_, ok := subscriber.PositionFromContext(msg.Context())
 		assert.True(t, ok)
 		if i == 1 || i == 2 {
@@ -234,7 +234,7 @@ func TestPoisonedPartsThatCannotBeMessagesAreDistinguishable(t *testing.T) {
 	ids, parts := map[string]bool{}, []string{}
 	for range 5 {
 		msg := <-poisoned
-		ids[msg.UUID], parts = true, append(parts, msg.Metadata.Get(subscriber.MetadataPart))
+		ids[msg.UUID], parts = true, append(parts, msg.Metadata.Get(subscriber.PartKey))
 		msg.Ack()
 	}
 	assert.Len(t, ids, 5)

@@ -22,7 +22,7 @@ import (
 func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 	t.Parallel()
 	errRefused := errors.New("insufficient funds")
-	once := repository.CommandID("command-1")
+	once := repository.WithCommandID("command-1")
 	for name, test := range map[string]struct {
 		do        func(*world) error
 		outcome   string
@@ -256,9 +256,9 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 	t.Parallel()
 	errRefused := errors.New("insufficient funds")
 	w := setup(t)
-	var plain repository.Parts
-	from, to := w.accounts.Part(&plain, "a"), w.accounts.Part(&plain, "b")
-	parts := tracing.NewParts(&plain, w.config)
+	var plain repository.Transaction
+	from, to := w.accounts.AddTo(&plain, "a"), w.accounts.AddTo(&plain, "b")
+	tx := tracing.NewTransaction(&plain, w.config)
 	ctx, request := w.begin("request")
 	pay := func() error {
 		from.Append(Withdrawn{1})
@@ -270,13 +270,13 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 		decide  func() error
 		options []repository.Option
 	}{
-		{"committed", pay, []repository.Option{repository.CommandID("c")}},
-		{"repeated", pay, []repository.Option{repository.CommandID("c")}},
+		{"committed", pay, []repository.Option{repository.WithCommandID("c")}},
+		{"repeated", pay, []repository.Option{repository.WithCommandID("c")}},
 		{"nothing", func() error { return nil }, nil},
 		{"refused", func() error { return errRefused }, nil},
 	} {
 		w.spans.Reset()
-		err := parts.Execute(ctx, test.decide, test.options...)
+		err := tx.Execute(ctx, test.decide, test.options...)
 		if test.outcome == "refused" {
 			require.ErrorIs(t, err, errRefused)
 		} else {

@@ -46,7 +46,7 @@ var reviews = process.Define(aggregate.Define[Review]("review", Begun{}, Ended{}
 	process.OnTimeout("end", func(Review, process.Input) (process.Step[Review], error) {
 		return process.Record(Ended{}).Send(CloseReview{}), nil
 	}),
-).OverWhen(func(r Review) bool { return r.Over })
+).EndsWhen(func(r Review) bool { return r.Over })
 
 // broker stores the messages that it receives.
 type broker struct {
@@ -74,7 +74,7 @@ func (w *world) reviews(config tracing.Config) *reviewed {
 	r := &reviewed{broker: &broker{}, now: time.UnixMilli(1_700_000_000_000)}
 	var err error
 	r.Manager, err = process.New(w.journal, w.db.Client(), reviews, process.Config{
-		Middleware: tracing.Steps(config), Publisher: tracing.NewPublisher(r.broker, config), Now: func() time.Time { return r.now },
+		Middleware: tracing.StepMiddleware(config), Publisher: tracing.NewPublisher(r.broker, config), Now: func() time.Time { return r.now },
 		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "commands", nil },
 	})
 	require.NoError(w.t, err)
@@ -83,7 +83,7 @@ func (w *world) reviews(config tracing.Config) *reviewed {
 
 func (w *world) lastOf(m *process.Manager[Review], id string) aggregate.Metadata {
 	w.t.Helper()
-	review, err := m.Processes().Load(w.t.Context(), id)
+	review, err := m.Repository().Load(w.t.Context(), id)
 	require.NoError(w.t, err)
 	for record, err := range w.journal.Events(w.t.Context(), review.ID, review.Version, review.Version) {
 		require.NoError(w.t, err)

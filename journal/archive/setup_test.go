@@ -180,14 +180,14 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 		}
 		switch r.IntN(8) {
 		case 0:
-			require.NoError(t, s.Delete(t.Context(), id, version, journal.Removal{}))
+			require.NoError(t, s.Delete(t.Context(), id, version, journal.RemoveOptions{}))
 		case 1:
 			before := 1 + r.Uint64N(version+1)
 			after := time.Duration(r.IntN(2)) * century
 			if s.isPacked() {
 				after = 0
 			}
-			err := s.Truncate(t.Context(), id, before, journal.Removal{After: after})
+			err := s.Truncate(t.Context(), id, before, journal.RemoveOptions{After: after})
 			if !errors.Is(err, journal.ErrNotCovered) {
 				require.NoError(t, err)
 			}

@@ -215,8 +215,8 @@ func TestCompareFindsWhatVerifyCannot(t *testing.T) {
 	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(s.Journal.Internal().Shard(account("3")), account("3"), "0"))
 	s.changeHead(t, account("4"), item{"version": nil})
 	s.write(t, account("5"), 121, 5)
-	require.NoError(t, s.Truncate(ctx, account("6"), 50, journal.Removal{}))
-	require.NoError(t, s.Delete(ctx, account("7"), 120, journal.Removal{}))
+	require.NoError(t, s.Truncate(ctx, account("6"), 50, journal.RemoveOptions{}))
+	require.NoError(t, s.Delete(ctx, account("7"), 120, journal.RemoveOptions{}))
 	s.changeEvent(t, account("6"), 60, item{"metadata": nil, "occurred_at": number(1)})
 
 	report, err := archive.Compare(ctx, s.Journal, bytes.NewReader(exported), archive.VerifyOptions{})
@@ -243,7 +243,7 @@ func TestCompareFindsThatAnImportIsNotComplete(t *testing.T) {
 	eachPair(t, func(t *testing.T, from, to store) {
 		from.write(t, account("1"), 1, 3)
 		from.write(t, account("2"), 1, 3)
-		require.NoError(t, from.Delete(t.Context(), account("2"), 3, journal.Removal{}))
+		require.NoError(t, from.Delete(t.Context(), account("2"), 3, journal.RemoveOptions{}))
 		to.write(t, account("2"), 1, 3)
 
 		report, err := archive.Compare(t.Context(), to.Journal, bytes.NewReader(from.export(t)), archive.VerifyOptions{})
@@ -259,7 +259,7 @@ func TestWhatATruncationHasNotRemovedYetIsNoFault(t *testing.T) {
 	t.Parallel()
 	s, _ := pair(t)
 	s.write(t, account("1"), 1, 12, stateOf(12))
-	require.NoError(t, s.Truncate(t.Context(), account("1"), 10, journal.Removal{After: century}))
+	require.NoError(t, s.Truncate(t.Context(), account("1"), 10, journal.RemoveOptions{After: century}))
 	// DynamoDB has deleted the expired event 3 before the other expired events.
 	s.remove(t, s.Config().Tables.Journal, s.eventKey(account("1"), 3))
 	s.requireSound(t)

@@ -117,7 +117,7 @@ func TestAMessageThatExpectsNoVersionDoesNotReplaceALostKey(t *testing.T) {
 func TestADeletedAggregateGetsNoKeyForTheLostOne(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
-		require.NoError(t, l.open(t, encrypt.Config{}).Delete(t.Context(), customer("1"), 1, journal.Removal{}))
+		require.NoError(t, l.open(t, encrypt.Config{}).Delete(t.Context(), customer("1"), 1, journal.RemoveOptions{}))
 		_, err := l.open(t, encrypt.Config{}).Internal().Append(t.Context(), said(0, "another first"))
 		require.ErrorAs(t, err, new(*journal.DeletedError))
 		assert.Empty(t, l.scan(t))

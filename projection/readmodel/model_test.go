@@ -101,7 +101,7 @@ func (w *world) consume(ctx context.Context, g readmodel.Generation) error {
 				},
 			})}, nil
 		},
-		projection.Into(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }))
+		projection.Fold(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // parked waits until aggregates are listed as parked.
-func (s store) parked(t *testing.T, n int) (list []groups.Behind) {
+func (s store) parked(t *testing.T, n int) (list []groups.BehindAggregate) {
 	t.Helper()
 	eventually(t, "aggregates are parked", func() bool {
 		var err error
@@ -185,7 +185,7 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 		s.write(t, "x", 1, 3)
 		tick(t)
 		s.write(t, "y", 0, 1) // the cursor can pass it only if it passes x
-		var list []groups.Behind
+		var list []groups.BehindAggregate
 		eventually(t, "it is listed with its failure", func() bool {
 			var err error
 			list, err = collect(s.Behind(t.Context(), aggregate.ID{}))
@@ -195,7 +195,7 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 		assert.Regexp(t, `^the message was nacked without a reason .*, (once|\d+ times)$`, list[0].Failure.Reason)
 		assert.WithinDuration(t, time.Now(), list[0].Failure.At, patience)
 		list[0].Failure = nil
-		assert.Equal(t, groups.Behind{Aggregate: account("x"), Next: 2, Head: 4}, list[0])
+		assert.Equal(t, groups.BehindAggregate{Aggregate: account("x"), Next: 2, Head: 4}, list[0])
 
 		require.NoError(t, s.Skip(t.Context(), group, account("x"), 2))
 		require.NoError(t, s.Skip(t.Context(), group, account("x"), 3))
@@ -231,7 +231,7 @@ func TestAnAggregateThatALaterEventBlocksStaysListed(t *testing.T) {
 	s.write(t, "x", 0, 1)
 	tick(t)
 	s.write(t, "y", 0, 1) // the cursor can pass it only if it passes x
-	var list []groups.Behind
+	var list []groups.BehindAggregate
 	next := func(number uint64) func() bool {
 		return func() bool {
 			var err error
@@ -249,7 +249,7 @@ func TestAnAggregateThatALaterEventBlocksStaysListed(t *testing.T) {
 		assert.EqualValues(t, 2, failure.Number)
 		list[0].Failure = nil
 	}
-	assert.Equal(t, groups.Behind{Aggregate: account("x"), Next: 2, Head: 2}, list[0])
+	assert.Equal(t, groups.BehindAggregate{Aggregate: account("x"), Next: 2, Head: 2}, list[0])
 	block("")
 	s.caughtUp(t)
 }
@@ -261,11 +261,11 @@ func TestAFailureOfAnEventThatIsHandledDoesNotShow(t *testing.T) {
 	s.write(t, "x", 0, 3)
 	require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1},
 		checkpoint.Behind{Aggregate: account("x"), Head: 3, Failure: &checkpoint.Failure{Number: 2, At: time.UnixMilli(5), Reason: "broken"}}))
-	shown := func() []groups.Behind {
+	shown := func() []groups.BehindAggregate {
 		listed, err := collect(s.Behind(t.Context(), aggregate.ID{}))
 		require.NoError(t, err)
-		var compared []groups.Behind
-		lag := s.lag(t, groups.LagOptions{Behind: func(b groups.Behind) { compared = append(compared, b) }})
+		var compared []groups.BehindAggregate
+		lag := s.lag(t, groups.LagOptions{Behind: func(b groups.BehindAggregate) { compared = append(compared, b) }})
 		assert.Equal(t, listed, compared)
 		assert.Equal(t, 1, lag.Blocked)
 		assert.Zero(t, lag.Parked)
@@ -274,9 +274,9 @@ func TestAFailureOfAnEventThatIsHandledDoesNotShow(t *testing.T) {
 
 	s.acked(t, "x", 1)
 	failure := &groups.Failure{Number: 2, At: time.UnixMilli(5), Reason: "broken"}
-	assert.Equal(t, []groups.Behind{{Aggregate: account("x"), Next: 2, Head: 3, Failure: failure}}, shown())
+	assert.Equal(t, []groups.BehindAggregate{{Aggregate: account("x"), Next: 2, Head: 3, Failure: failure}}, shown())
 	s.acked(t, "x", 2)
-	assert.Equal(t, []groups.Behind{{Aggregate: account("x"), Next: 3, Head: 3}}, shown())
+	assert.Equal(t, []groups.BehindAggregate{{Aggregate: account("x"), Next: 3, Head: 3}}, shown())
 }
 
 func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
@@ -303,6 +303,6 @@ func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
 	assert.Len(t, g.Free(), 1)
 	list, err := collect(s.Behind(t.Context(), aggregate.ID{}))
 	require.NoError(t, err)
-	assert.Equal(t, []groups.Behind{{Aggregate: account("x"), Next: 2, Head: 3}}, list)
+	assert.Equal(t, []groups.BehindAggregate{{Aggregate: account("x"), Next: 2, Head: 3}}, list)
 	assert.Len(t, s.skipped(t), 1, "the record is the operator's last one")
 }

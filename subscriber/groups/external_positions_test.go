@@ -23,7 +23,7 @@ type ledger struct {
 }
 
 type place struct {
-	group subscriber.Group
+	group subscriber.GroupKey
 	id    aggregate.ID
 }
 
@@ -34,7 +34,7 @@ type line struct {
 
 func newLedger() *ledger { return &ledger{rows: map[place]line{}} }
 
-func (l *ledger) Claim(_ context.Context, group subscriber.Group, id aggregate.ID, epoch uint64) (uint64, bool, error) {
+func (l *ledger) Claim(_ context.Context, group subscriber.GroupKey, id aggregate.ID, epoch uint64) (uint64, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	row := l.rows[place{group, id}]
@@ -46,7 +46,7 @@ func (l *ledger) Claim(_ context.Context, group subscriber.Group, id aggregate.I
 	return row.position, row.found, nil
 }
 
-func (l *ledger) Advance(_ context.Context, group subscriber.Group, id aggregate.ID, epoch, from, to uint64) error {
+func (l *ledger) Advance(_ context.Context, group subscriber.GroupKey, id aggregate.ID, epoch, from, to uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if row := l.rows[place{group, id}]; row.epoch != epoch || row.position != from {
@@ -56,7 +56,7 @@ func (l *ledger) Advance(_ context.Context, group subscriber.Group, id aggregate
 	return nil
 }
 
-func (l *ledger) Position(_ context.Context, group subscriber.Group, id aggregate.ID) (uint64, bool, error) {
+func (l *ledger) Position(_ context.Context, group subscriber.GroupKey, id aggregate.ID) (uint64, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	row := l.rows[place{group, id}]
@@ -67,7 +67,7 @@ func (l *ledger) Position(_ context.Context, group subscriber.Group, id aggregat
 func (l *ledger) put(id string, position uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := place{subscriber.Group{Name: group}, account(id)}
+	at := place{subscriber.GroupKey{Name: group}, account(id)}
 	l.rows[at] = line{l.rows[at].epoch, position, true}
 }
 
@@ -83,8 +83,8 @@ func parkedWithExternalPositions(t *testing.T) (store, *ledger, *handled) {
 	s.write(t, "y", 0, 1)
 	s.parked(t, 1)
 	eventually(t, "positions are stored", func() bool {
-		x, _, _ := l.Position(t.Context(), subscriber.Group{Name: group}, account("x"))
-		y, _, _ := l.Position(t.Context(), subscriber.Group{Name: group}, account("y"))
+		x, _, _ := l.Position(t.Context(), subscriber.GroupKey{Name: group}, account("x"))
+		y, _, _ := l.Position(t.Context(), subscriber.GroupKey{Name: group}, account("y"))
 		return x == 1 && y == 1
 	})
 	return s, l, got
@@ -99,7 +99,7 @@ func TestOperationsThatNeedExternalPositionsAreRefused(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"Skip":           func() error { return s.Skip(t.Context(), group, account("x"), 2) },
 		"ResetAggregate": func() error { return s.ResetAggregate(t.Context(), group, account("x"), 0) },
-		"Applied":        func() error { _, err := s.Applied(t.Context(), group, account("x")); return err },
+		"Applied":        func() error { _, err := s.Position(t.Context(), group, account("x")); return err },
 		"WaitApplied":    func() error { return s.WaitApplied(t.Context(), group, account("x"), 1) },
 		"Lag":            func() error { _, err := s.Lag(t.Context(), groups.LagOptions{}); return err },
 		"Estimate":       func() error { _, err := s.Estimate(t.Context()); return err },
@@ -121,7 +121,7 @@ func TestExternalPositionsAreReadFromTheirStore(t *testing.T) {
 		reading := groups.New(s.Journal, groups.WithPositions(l))
 		handle := reading.Of(group, topic)
 
-		applied, err := reading.Applied(t.Context(), group, account("x"))
+		applied, err := reading.Position(t.Context(), group, account("x"))
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, applied)
 		require.NoError(t, reading.WaitApplied(t.Context(), group, account("y"), 1))
@@ -154,7 +154,7 @@ func TestAStoreThatCannotBeReadSaysSo(t *testing.T) {
 	reading := groups.New(s.Journal, groups.WithPositions(l))
 	handle := reading.Of(group, topic)
 
-	_, err := reading.Applied(t.Context(), group, account("x"))
+	_, err := reading.Position(t.Context(), group, account("x"))
 	require.ErrorIs(t, err, l.err)
 	_, err = handle.Lag(t.Context(), groups.LagOptions{})
 	require.ErrorIs(t, err, l.err)
@@ -176,7 +176,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	g := mustGet(t, s)
 	assert.True(t, g.ExternalPositions, "also without members")
 	require.NoError(t, s.Reset(t.Context(), subscriber.Beginning(), nil))
-	applied, err := reading.Applied(t.Context(), group, account("x"))
+	applied, err := reading.Position(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	assert.Zero(t, applied, "since the reset")
 
@@ -184,7 +184,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	s.caughtUp(t)
 	g = mustGet(t, s)
 	assert.False(t, g.ExternalPositions)
-	applied, err = reading.Applied(t.Context(), group, account("x"))
+	applied, err = reading.Position(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, applied, "of the table, though the store says otherwise")
 }

@@ -92,17 +92,17 @@ func TestTheLagIsWhatIsBetweenHeadsAndPositions(t *testing.T) {
 		require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
 			Aggregate: account("a"), Head: 2, Parked: &checkpoint.Failure{Number: 2, At: midnight, Reason: "bad"},
 		}))
-		var behind []groups.Behind
+		var behind []groups.BehindAggregate
 		var progress [][2]int
 
 		lag := s.lag(t, groups.LagOptions{
-			Behind:   func(b groups.Behind) { behind = append(behind, b) },
+			Behind:   func(b groups.BehindAggregate) { behind = append(behind, b) },
 			Progress: func(aggregates, shards int) { progress = append(progress, [2]int{aggregates, shards}) },
 		})
 
 		assert.Equal(t, groups.Lag{Events: 5, Aggregates: 2, Parked: 1, ParkedEvents: 2, Oldest: first("c", 1)}, lag.Lag)
 		assert.Equal(t, 7*time.Second, lag.Age(first("c", 1).Add(7*time.Second)))
-		assert.ElementsMatch(t, []groups.Behind{
+		assert.ElementsMatch(t, []groups.BehindAggregate{
 			{Aggregate: account("a"), Next: 2, Head: 3, Parked: &groups.Parked{Failure: groups.Failure{Number: 2, At: midnight.Local(), Reason: "bad"}}},
 			{Aggregate: account("c"), Next: 1, Head: 3},
 		}, behind)
@@ -139,10 +139,10 @@ func TestEventsThatWereRemovedAreNoLag(t *testing.T) {
 				Aggregate: account(id), Expected: 5, Events: []storage.Event{{Type: "deposited", Payload: []byte("{}")}},
 				Snapshot: &journal.Snapshot{Number: 6, Payload: []byte("{}")},
 			})
-			require.NoError(t, s.Truncate(t.Context(), account(id), 4, journal.Removal{}))
+			require.NoError(t, s.Truncate(t.Context(), account(id), 4, journal.RemoveOptions{}))
 		}
 		s.acked(t, "truncated below", 5)
-		require.NoError(t, s.Delete(t.Context(), account("deleted"), 5, journal.Removal{}))
+		require.NoError(t, s.Delete(t.Context(), account("deleted"), 5, journal.RemoveOptions{}))
 
 		lag := s.lag(t, groups.LagOptions{})
 

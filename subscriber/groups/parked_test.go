@@ -15,9 +15,9 @@ import (
 )
 
 // selectParked returns the failed events of the selected parked aggregates.
-func (s store) selectParked(t *testing.T, selection groups.Selection) map[string]groups.Behind {
+func (s store) selectParked(t *testing.T, selection groups.Selection) map[string]groups.BehindAggregate {
 	t.Helper()
-	found := map[string]groups.Behind{}
+	found := map[string]groups.BehindAggregate{}
 	for b, err := range s.SelectParked(t.Context(), selection) {
 		require.NoError(t, err)
 		assert.NotContains(t, found, b.Aggregate.Value)

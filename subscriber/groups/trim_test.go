@@ -237,7 +237,7 @@ func TestATopicWithoutAGroupIsNotTrimmed(t *testing.T) {
 // fixed is a store of positions that are all the same.
 type fixed uint64
 
-func (f fixed) Position(context.Context, subscriber.Group, aggregate.ID) (uint64, bool, error) {
+func (f fixed) Position(context.Context, subscriber.GroupKey, aggregate.ID) (uint64, bool, error) {
 	return uint64(f), true, nil
 }
 

@@ -129,7 +129,7 @@ func consoleWorld(t *testing.T, layout journal.Layout, shards int) *consoleOf {
 		testjournal.Execute(t, documents, "long", always(written(200, 1000)))
 	}
 	w.consume(t, "totals", "document")
-	w.c, err = console.Handler(console.Config{App: &consoleApp{w, documents}, Refresh: -1})
+	w.c, err = console.New(console.Config{App: &consoleApp{w, documents}, Refresh: -1})
 	require.NoError(t, err)
 	t.Cleanup(w.c.Close)
 	return w

@@ -313,11 +313,11 @@ func others(t *testing.T) string {
 	}
 	truncated := func(w world, n int) bill {
 		filled(w, n)
-		return w.bill(func(ctx context.Context) error { return w.j.Truncate(ctx, document, 51, journal.Removal{}) })
+		return w.bill(func(ctx context.Context) error { return w.j.Truncate(ctx, document, 51, journal.RemoveOptions{}) })
 	}
 	deleted := func(w world, n int) bill {
 		filled(w, n)
-		return w.bill(func(ctx context.Context) error { return w.j.Delete(ctx, document, 51, journal.Removal{}) })
+		return w.bill(func(ctx context.Context) error { return w.j.Delete(ctx, document, 51, journal.RemoveOptions{}) })
 	}
 	var b strings.Builder
 	b.WriteString(header([]string{"operation"}, "round trips", "read units", "write units"))
@@ -327,7 +327,7 @@ func others(t *testing.T) string {
 	}{
 		{"Save of 1 event", saved(1, never)},
 		{"Save of 10 events", saved(10, never)},
-		{"Save of 1 event with a command id", saved(1, never, repository.CommandID(id))},
+		{"Save of 1 event with a command id", saved(1, never, repository.WithCommandID(id))},
 		{"Save of 1 event with a snapshot", saved(1, every)},
 		{"the same, the first with a redundant one", saved(1, kept)},
 		{"the same, each further one, with one to remove", func(w world) bill {
@@ -337,13 +337,13 @@ func others(t *testing.T) string {
 		{"Execute, from a snapshot that is up to date", executed(repository.Config{}, nothing)},
 		{"Execute with a warm cache", executed(repository.Config{Cache: 1}, loaded)},
 		{"Execute with a command id, repeated", executed(repository.Config{}, func(r *repository.Repository[Document]) error {
-			_, err := r.Execute(t.Context(), id, always(written(event, state)), repository.CommandID("1"))
+			_, err := r.Execute(t.Context(), id, always(written(event, state)), repository.WithCommandID("1"))
 			return err
-		}, repository.CommandID("1"))},
+		}, repository.WithCommandID("1"))},
 		{"Execute with a command id, refused by the decision", func(w world) bill {
 			r := w.repository(repository.Config{})
 			return w.bill(func(ctx context.Context) error {
-				_, err := r.Execute(ctx, id, func(Document) (aggregate.Events[Document], error) { return nil, errRefused }, repository.CommandID("1"))
+				_, err := r.Execute(ctx, id, func(Document) (aggregate.Events[Document], error) { return nil, errRefused }, repository.WithCommandID("1"))
 				require.ErrorIs(t, err, errRefused)
 				return nil
 			})
@@ -359,7 +359,7 @@ func others(t *testing.T) string {
 				testjournal.Execute(t, r, id, always(written(event, state)))
 			}
 			return w.bill(func(ctx context.Context) error {
-				_, err := r.LoadAt(ctx, id, 15)
+				_, err := r.LoadAtVersion(ctx, id, 15)
 				return err
 			})
 		}},
@@ -382,12 +382,12 @@ func others(t *testing.T) string {
 			row := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("outbox"), Item: map[string]types.AttributeValue{
 				"id": &types.AttributeValueMemberS{Value: text[:1000]},
 			}}}
-			return saved(1, never, repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+			return saved(1, never, repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
 				return []types.TransactWriteItem{row}, nil
 			}))(w)
 		}},
 		{"Execute over 2 aggregates with a warm cache, 1 event each", together(event, state, 0)},
-		{"the same, with a command id", together(event, state, 0, repository.CommandID("1"))},
+		{"the same, with a command id", together(event, state, 0, repository.WithCommandID("1"))},
 		{"the same, repeated", togetherAgain(event, state)},
 		{"Execute over 2 aggregates with a warm cache, refused by the decision", togetherRefused(event, state)},
 		{"Execute over 3 aggregates with a warm cache, one of them only read", together(event, state, 1)},
@@ -432,8 +432,8 @@ func together(event, state, reads int, options ...repository.Option) func(w worl
 func togetherAgain(event, state int) func(w world) bill {
 	return func(w world) bill {
 		all, decide := warmParts(w, event, state, 2)
-		require.NoError(w.t, all.Execute(w.t.Context(), decide, repository.CommandID("1")))
-		return w.bill(func(ctx context.Context) error { return all.Execute(ctx, decide, repository.CommandID("1")) })
+		require.NoError(w.t, all.Execute(w.t.Context(), decide, repository.WithCommandID("1")))
+		return w.bill(func(ctx context.Context) error { return all.Execute(ctx, decide, repository.WithCommandID("1")) })
 	}
 }
 
@@ -452,12 +452,12 @@ var errRefused = errors.New("refused")
 
 // warmParts creates aggregates that are in the cache, and a decision that appends an event to the
 // first two.
-func warmParts(w world, event, state, n int) (*repository.Parts, func() error) {
+func warmParts(w world, event, state, n int) (*repository.Transaction, func() error) {
 	r := w.repository(repository.Config{Snapshots: repository.Never, Cache: 10})
-	var all repository.Parts
-	parts := make([]*repository.Part[Document], n)
+	var all repository.Transaction
+	parts := make([]*repository.Participant[Document], n)
 	for i := range parts {
-		parts[i] = r.Part(&all, fmt.Sprintf("%s%02d", id[:len(id)-2], i))
+		parts[i] = r.AddTo(&all, fmt.Sprintf("%s%02d", id[:len(id)-2], i))
 		testjournal.Execute(w.t, r, parts[i].ID.Value, always(written(event, state)))
 	}
 	return &all, func() error {

@@ -64,7 +64,7 @@ func handlings(t *testing.T) string {
 				func(ctx context.Context, _ struct{}, run projection.Run) ([]projection.Write, error) {
 					return react(ctx, Written{}, run.Last)
 				},
-				projection.Into(func(*struct{}, Written, *journal.Record) error { return nil }))
+				projection.Fold(func(*struct{}, Written, *journal.Record) error { return nil }))
 			require.NoError(t, err)
 			return p.Handle
 		}},

@@ -100,7 +100,7 @@ func newConsoleWorld(t *testing.T, layout journal.Layout) *consoleWorld {
 	w.park(t, "list.2")
 	w.begin(t)
 	w.remind(t)
-	w.c, err = console.Handler(console.Config{
+	w.c, err = console.New(console.Config{
 		Journal: w.j, Repositories: []repository.AnyRepository{r}, Refresh: -1, AllowActions: true, Logger: watermill.NopLogger{},
 		Authorize: func(*http.Request, console.Action) (string, error) { return "test", nil },
 	})
@@ -154,7 +154,7 @@ func (w *consoleWorld) remind(t *testing.T) {
 			return process.Record(reminded{}).SetTimeout("late", time.Minute), nil
 		}).Starts(),
 		process.OnTimeout("late", func(reminder, process.Input) (process.Step[reminder], error) { return process.Step[reminder]{}, nil }),
-	).OverWhen(func(reminder) bool { return false })
+	).EndsWhen(func(reminder) bool { return false })
 	manager, err := process.New(w.j, w.db.Client(), definition, process.Config{Now: func() time.Time { return long }})
 	require.NoError(t, err)
 	for _, id := range []string{"p", "q"} {

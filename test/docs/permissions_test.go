@@ -55,7 +55,7 @@ func TestWritersNeedNoOtherPermissions(t *testing.T) {
 			{[]string{"Execute, Save", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				for range 2 {
 					for id, decide := range map[string]aggregate.Decision[tally]{"c": count, "d": nothing} {
-						if _, err := r.Execute(t.Context(), "before", decide, repository.CommandID(id)); err != nil {
+						if _, err := r.Execute(t.Context(), "before", decide, repository.WithCommandID(id)); err != nil {
 							return err
 						}
 					}
@@ -64,11 +64,11 @@ func TestWritersNeedNoOtherPermissions(t *testing.T) {
 			}},
 			{[]string{"Parts", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				for range 2 {
-					var parts repository.Parts
-					a := r.Part(&parts, "a")
-					r.Part(&parts, "before")
+					var tx repository.Transaction
+					a := r.AddTo(&tx, "a")
+					r.AddTo(&tx, "before")
 					decide := func() error { a.Append(counted{}); return nil }
-					if err := parts.Execute(t.Context(), decide, repository.CommandID("c")); err != nil {
+					if err := tx.Execute(t.Context(), decide, repository.WithCommandID("c")); err != nil {
 						return err
 					}
 				}

@@ -119,23 +119,23 @@ func (a *application) writeCommits() {
 func (a *application) writeCommands() {
 	ctx := a.t.Context()
 	for n := range 140 {
-		a.execute(ctx, "commands", add("executed"), repository.CommandID(fmt.Sprint("command ", n)))
+		a.execute(ctx, "commands", add("executed"), repository.WithCommandID(fmt.Sprint("command ", n)))
 	}
 	a.execute(ctx, "refusing", add("executed"))
 	for n := range 140 {
-		a.execute(ctx, "refusing", add(), repository.CommandID(fmt.Sprint("nothing ", n)))
+		a.execute(ctx, "refusing", add(), repository.WithCommandID(fmt.Sprint("nothing ", n)))
 	}
 	a.scan() // the placeholder
 	a.execute(ctx, "refusing", add("again"))
-	a.execute(ctx, "refusing", add(), repository.CommandID("at last"))
+	a.execute(ctx, "refusing", add(), repository.WithCommandID("at last"))
 
-	var parts repository.Parts
-	from, to := a.notes.Part(&parts, "from"), a.notes.Part(&parts, "to")
-	require.NoError(a.t, parts.Execute(ctx, func() error {
+	var tx repository.Transaction
+	from, to := a.notes.AddTo(&tx, "from"), a.notes.AddTo(&tx, "to")
+	require.NoError(a.t, tx.Execute(ctx, func() error {
 		from.Append(added{"out"})
 		to.Append(added{"in"})
 		return nil
-	}, repository.CommandID("move")))
+	}, repository.WithCommandID("move")))
 }
 
 // writeSecrets writes encoded events and snapshots to a journal of its own, and destroys a key.
@@ -173,11 +173,11 @@ func (a *application) removeEvents() {
 			a.execute(ctx, id, add("old"))
 		}
 	}
-	require.NoError(a.t, a.notes.Truncate(ctx, "truncated", 3, journal.Removal{}))
-	require.NoError(a.t, a.notes.Truncate(ctx, "commands", 100, journal.Removal{}))
-	require.NoError(a.t, a.notes.Delete(ctx, "deleted", 4, journal.Removal{}))
+	require.NoError(a.t, a.notes.Truncate(ctx, "truncated", 3, journal.RemoveOptions{}))
+	require.NoError(a.t, a.notes.Truncate(ctx, "commands", 100, journal.RemoveOptions{}))
+	require.NoError(a.t, a.notes.Delete(ctx, "deleted", 4, journal.RemoveOptions{}))
 	if a.layout == journal.Classic { // the packed layout refuses it
-		require.NoError(a.t, a.notes.Delete(ctx, "expiring", 4, journal.Removal{After: time.Hour}))
+		require.NoError(a.t, a.notes.Delete(ctx, "expiring", 4, journal.RemoveOptions{After: time.Hour}))
 	}
 }
 
@@ -195,7 +195,7 @@ func (a *application) consume() {
 	fail := func(aggregateID string, part string) message.NoPublishHandlerFunc {
 		return func(msg *message.Message) error {
 			id, _, _ := subscriber.AggregateFromContext(msg.Context())
-			if id.Value == aggregateID && msg.Metadata.Get(subscriber.MetadataPart) == part {
+			if id.Value == aggregateID && msg.Metadata.Get(subscriber.PartKey) == part {
 				return errors.New("cannot handle it")
 			}
 			return nil
@@ -306,7 +306,7 @@ func (a *application) runProcesses() {
 		process.OnTimeout("answer", func(nag, process.Input) (process.Step[nag], error) {
 			return process.Step[nag]{}, errors.New("cannot decide")
 		}),
-	).OverWhen(func(r nag) bool { return r.Over })
+	).EndsWhen(func(r nag) bool { return r.Over })
 	var passed atomic.Int64
 	start := time.Now()
 	manager, err := process.New(a.journal, a.db.Client(), definition, process.Config{

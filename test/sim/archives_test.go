@@ -64,7 +64,7 @@ func TestTheOracleFindsNothingInAnArchiveFromAPlaceOfTruncationOn(t *testing.T) 
 	id := aggregate.ID{Type: "order", Value: "a0"}
 	require.True(t, w.keep(t.Context(), id, 2))
 	w.oracle.remove(streamOf(id), 3)
-	require.NoError(t, w.journal.Truncate(t.Context(), id, 3, journal.Removal{}))
+	require.NoError(t, w.journal.Truncate(t.Context(), id, 3, journal.RemoveOptions{}))
 	w.archive(t)
 	assert.Empty(t, w.findings(t))
 	w.oracle.retract(streamOf(id), 3)

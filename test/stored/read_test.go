@@ -133,7 +133,7 @@ func (r *reader) loadAggregates() {
 	checkStates(r, r.accounts, true)
 	checkStates(r, r.customers, true)
 	for _, name := range []string{waiting, unsent} {
-		p, err := r.reminders.Processes().Load(r.t.Context(), name)
+		p, err := r.reminders.Repository().Load(r.t.Context(), name)
 		require.NoError(r.t, err)
 		require.Equal(r.t, Reminder{Asked: true}, p.State)
 	}
@@ -169,7 +169,7 @@ func checkStates[S any](r *reader, repo *repository.Repository[S], earlier bool)
 		require.Equal(r.t, h.Version, a.Version, h.ID)
 		equalStates(r.t, h, a.Version, a.State)
 		for number := uint64(1); earlier && number <= h.Version; number++ {
-			then, err := repo.LoadAt(ctx, h.ID.Value, number)
+			then, err := repo.LoadAtVersion(ctx, h.ID.Value, number)
 			if slices.Contains(h.Lost, number) {
 				var truncated *journal.TruncatedError
 				require.ErrorAs(r.t, err, &truncated, "%s %d", h.ID, number)
@@ -180,7 +180,7 @@ func checkStates[S any](r *reader, repo *repository.Repository[S], earlier bool)
 			if number < h.From || number < h.Version && h.Times[number].Equal(h.Times[number-1]) {
 				continue // the event was removed, or the next one belongs to the same commit
 			}
-			then, err = repo.LoadAsOf(ctx, h.ID.Value, h.Times[number-1])
+			then, err = repo.LoadAtTime(ctx, h.ID.Value, h.Times[number-1])
 			require.NoError(r.t, err, "%s %d", h.ID, number)
 			require.Equal(r.t, number, then.Version, h.ID)
 			equalStates(r.t, h, number, then.State)
@@ -203,19 +203,19 @@ func (r *reader) rememberCommands() {
 	}
 	for _, h := range r.readable(accounts.Type()) {
 		for _, command := range h.Commands {
-			a, err := r.accounts.Execute(ctx, h.ID.Value, again, repository.CommandID(command))
+			a, err := r.accounts.Execute(ctx, h.ID.Value, again, repository.WithCommandID(command))
 			require.NoError(r.t, err, command)
 			require.True(r.t, a.Repeated, command)
 			require.Equal(r.t, h.Version, a.Version, command)
 		}
 	}
-	var parts repository.Parts
-	from, to := r.accounts.Part(&parts, payer), r.accounts.Part(&parts, payee)
-	require.NoError(r.t, parts.Execute(ctx, func() error {
+	var tx repository.Transaction
+	from, to := r.accounts.AddTo(&tx, payer), r.accounts.AddTo(&tx, payee)
+	require.NoError(r.t, tx.Execute(ctx, func() error {
 		from.Append(Deposited{-1_000_000})
 		to.Append(Deposited{1_000_000})
 		return nil
-	}, repository.CommandID(transfer)))
+	}, repository.WithCommandID(transfer)))
 	require.True(r.t, from.Aggregate().Repeated)
 	checkStates(r, r.accounts, false)
 }
@@ -244,7 +244,7 @@ func (r *reader) importArchive() {
 func account(value string) aggregate.ID { return aggregate.ID{Type: accounts.Type(), Value: value} }
 
 // behind returns the aggregates that are parked or blocked.
-func behind(t *testing.T, b *bank, group string) (all []groups.Behind) {
+func behind(t *testing.T, b *bank, group string) (all []groups.BehindAggregate) {
 	t.Helper()
 	for entry, err := range b.Groups().Of(group, accounts.Type()).Behind(t.Context(), aggregate.ID{}) {
 		require.NoError(t, err)
@@ -409,7 +409,7 @@ func (r *reader) retryFailures() {
 // fireTimeouts checks that the command that could not be sent is sent, and that timeouts fire.
 func (r *reader) fireTimeouts() {
 	for _, name := range []string{waiting, unsent} {
-		p, err := r.reminders.WaitOver(r.t.Context(), name)
+		p, err := r.reminders.WaitEnded(r.t.Context(), name)
 		require.NoError(r.t, err)
 		require.Equal(r.t, Reminder{Asked: true, Reminded: true}, p.State)
 	}
@@ -432,7 +432,7 @@ func (r *reader) deliverNewEvents() {
 	for _, h := range r.readable(accounts.Type()) {
 		a := testjournal.Execute(r.t, r.accounts, h.ID.Value, func(Account) (aggregate.Events[Account], error) {
 			return aggregate.Events[Account]{Deposited{5}}, nil
-		}, repository.CommandID("new"))
+		}, repository.WithCommandID("new"))
 		require.False(r.t, a.Repeated)
 		add[Account](r.t, h, r.clock.Now(), Deposited{5})
 		require.Equal(r.t, h.Version, a.Version)

@@ -96,7 +96,7 @@ func execute[S any](w *writer, r *repository.Repository[S], id string, events ..
 		ctx := aggregate.ContextWithMetadata(w.t.Context(), aggregate.Metadata{aggregate.CorrelationIDKey: "visit of " + id})
 		_, err := r.Execute(ctx, id, func(S) (aggregate.Events[S], error) {
 			return aggregate.Events[S]{event}, nil
-		}, repository.CommandID(command))
+		}, repository.WithCommandID(command))
 		require.NoError(w.t, err, "%s %s", r.Type(), id)
 		add(w.t, h, w.clock.Now().UTC(), event)
 		h.Commands = append(h.Commands, command)
@@ -148,21 +148,21 @@ func (w *writer) doNothing(id string) {
 	command := "nothing for " + id
 	a := testjournal.Execute(w.t, w.accounts, id, func(Account) (aggregate.Events[Account], error) {
 		return nil, nil
-	}, repository.CommandID(command))
+	}, repository.WithCommandID(command))
 	h := w.of(a.ID)
 	h.Commands = append(h.Commands, command)
 }
 
 // pay commits events of two accounts in one transaction.
 func (w *writer) pay() {
-	var parts repository.Parts
-	from, to := w.accounts.Part(&parts, payer), w.accounts.Part(&parts, payee)
+	var tx repository.Transaction
+	from, to := w.accounts.AddTo(&tx, payer), w.accounts.AddTo(&tx, payee)
 	w.clock.Advance(time.Second)
-	require.NoError(w.t, parts.Execute(w.t.Context(), func() error {
+	require.NoError(w.t, tx.Execute(w.t.Context(), func() error {
 		from.Append(Deposited{-20})
 		to.Append(Opened{"Ben"}, Deposited{20})
 		return nil
-	}, repository.CommandID(transfer)))
+	}, repository.WithCommandID(transfer)))
 	add[Account](w.t, w.of(aggregate.ID{Type: accounts.Type(), Value: payer}), w.clock.Now().UTC(), Deposited{-20})
 	h := w.of(aggregate.ID{Type: accounts.Type(), Value: payee})
 	add[Account](w.t, h, w.clock.Now().UTC(), Opened{"Ben"}, Deposited{20})
@@ -301,9 +301,9 @@ func (w *writer) writeLater() {
 	ctx := w.t.Context()
 	h := w.of(aggregate.ID{Type: accounts.Type(), Value: truncated})
 	h.From = 8
-	require.NoError(w.t, w.accounts.Truncate(ctx, truncated, h.From, journal.Removal{}))
+	require.NoError(w.t, w.accounts.Truncate(ctx, truncated, h.From, journal.RemoveOptions{}))
 	h = w.of(aggregate.ID{Type: accounts.Type(), Value: deleted})
-	require.NoError(w.t, w.accounts.Delete(ctx, deleted, h.Version, journal.Removal{}))
+	require.NoError(w.t, w.accounts.Delete(ctx, deleted, h.Version, journal.RemoveOptions{}))
 	h.Deleted = true
 	h = w.of(aggregate.ID{Type: customers.Type(), Value: destroyed})
 	require.NoError(w.t, w.secret.Destroy(ctx, h.ID))
@@ -315,7 +315,7 @@ func (w *writer) readBack() {
 	h := w.of(aggregate.ID{Type: accounts.Type(), Value: truncated})
 	for number := range h.Version {
 		var lost *journal.TruncatedError
-		if _, err := w.accounts.LoadAt(w.t.Context(), truncated, number+1); errors.As(err, &lost) {
+		if _, err := w.accounts.LoadAtVersion(w.t.Context(), truncated, number+1); errors.As(err, &lost) {
 			h.Lost = append(h.Lost, number+1)
 		} else {
 			require.NoError(w.t, err)
