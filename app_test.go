@@ -29,8 +29,10 @@ import (
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/metrics"
@@ -171,11 +173,7 @@ func TestAPartThatEndsAfterTheStartIsAnErrorOfStop(t *testing.T) {
 	stop, err := app.Start(t.Context())
 	require.NoError(t, err)
 	close(fail)
-	select {
-	case <-app.Stopped():
-	case <-time.After(patience):
-		require.Fail(t, "the App ends with its part")
-	}
+	await.End(t, app.Stopped(), "the App ends with its part")
 	require.EqualError(t, stop(), "broken: no disk")
 }
 
@@ -234,8 +232,7 @@ func TestAnAppRunsAllThatWasAdded(t *testing.T) {
 	stop := start(t, app)
 	require.NoError(t, app.Ready(t.Context()))
 
-	written, err := repo.Execute(t.Context(), "1", place("tea"))
-	require.NoError(t, err)
+	written := testjournal.Execute(t, repo, "1", place("tea"))
 	assert.Equal(t, "1", receive(t, mails))
 	var all []string
 	for range 4 {
@@ -271,13 +268,7 @@ func TestAnAppRunsAllThatWasAdded(t *testing.T) {
 
 func receive(t *testing.T, from <-chan string) string {
 	t.Helper()
-	select {
-	case s := <-from:
-		return s
-	case <-time.After(patience):
-		require.Fail(t, "nothing came")
-		return ""
-	}
+	return await.Receive(t, from, "a value")
 }
 
 func TestAReadModelIsRebuiltWhileItServes(t *testing.T) {
@@ -299,8 +290,7 @@ func TestAReadModelIsRebuiltWhileItServes(t *testing.T) {
 	require.NoError(t, err)
 	next, err := model.Begin(t.Context())
 	require.NoError(t, err)
-	written, err := repo.Execute(t.Context(), "1", place("tea"))
-	require.NoError(t, err)
+	written := testjournal.Execute(t, repo, "1", place("tea"))
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -427,12 +417,7 @@ func TestAnAppThatIsNotToStartAnyMoreStops(t *testing.T) {
 	go func() { ended <- app.Run(ctx) }()
 	require.Eventually(t, func() bool { return fault.Fired() > 0 }, patience, time.Millisecond, "it tries to start")
 	cancel()
-	select {
-	case err := <-ended:
-		assert.NoError(t, err)
-	case <-time.After(patience):
-		assert.Fail(t, "it must not hang")
-	}
+	assert.NoError(t, await.Receive(t, ended, "it must not hang"))
 }
 
 func TestAPartThatDoesNotStopHoldsUpTheAppForALimitedTime(t *testing.T) {
@@ -522,8 +507,7 @@ func TestAPanicInAHandlerIsAFailure(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, func(*message.Message) error { panic("no order") }))
 	start(t, app)
-	_, err = repo.Execute(t.Context(), "1", place("tea"))
-	require.NoError(t, err)
+	testjournal.Execute(t, repo, "1", place("tea"))
 	require.Eventually(t, func() bool {
 		for e, err := range app.Groups().Of("audit", "order").Skipped(t.Context(), aggregate.ID{}, 0) {
 			if errors.Is(err, groups.ErrNoGroup) { // no member has joined yet
@@ -863,8 +847,7 @@ func TestGroupsOfAnAppCanBeConfigured(t *testing.T) {
 		return "", shipOrder.decide // an id that no order has
 	})))
 	start(t, app)
-	_, err = repo.Execute(t.Context(), "1", place("tea"))
-	require.NoError(t, err)
+	testjournal.Execute(t, repo, "1", place("tea"))
 	require.Eventually(t, func() bool {
 		for _, err := range app.Groups().Of("commands", "commands").Parked(t.Context(), aggregate.ID{}) {
 			return err == nil
@@ -906,8 +889,7 @@ func TestPagesAreConsistentAndLive(t *testing.T) {
 	require.NoError(t, err)
 	defer stream.Body.Close()
 	receive(t, queries)
-	placed, err := repo.Execute(t.Context(), "1", place("tea"))
-	require.NoError(t, err)
+	placed := testjournal.Execute(t, repo, "1", place("tea"))
 	receive(t, queries)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/query", nil)
 	require.NoError(t, err)
@@ -935,17 +917,11 @@ func TestAHandlerThatDoesNotReturnHoldsUpTheAppForALimitedTime(t *testing.T) {
 	}))
 	stop, err := app.Start(context.WithoutCancel(t.Context()))
 	require.NoError(t, err)
-	_, err = repo.Execute(t.Context(), "1", place("tea"))
-	require.NoError(t, err)
+	testjournal.Execute(t, repo, "1", place("tea"))
 	<-arrived
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
-	select {
-	case err := <-stopped:
-		require.ErrorContains(t, err, "not stopped within 1s: subscribers")
-	case <-time.After(patience):
-		require.Fail(t, "it must stop")
-	}
+	require.ErrorContains(t, await.Receive(t, stopped, "it must stop"), "not stopped within 1s: subscribers")
 }
 
 func TestExistingTablesAreNotCreated(t *testing.T) {

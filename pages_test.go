@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -54,8 +55,7 @@ func TestAQueryOfAGroupThatIsAddedLaterWaitsForIt(t *testing.T) {
 	require.NoError(t, err)
 	ask := query(app, "audit", consistency.Config{Timeout: patience})
 	require.NoError(t, app.Handle(audit, ack))
-	placed, err := repo.Execute(t.Context(), "1", place("tea"))
-	require.NoError(t, err)
+	placed := testjournal.Execute(t, repo, "1", place("tea"))
 	status, err := ask(placed.Token())
 	assert.Equal(t, http.StatusServiceUnavailable, status)
 	require.ErrorIs(t, err, millrace.ErrNotRunning)
@@ -118,8 +118,7 @@ func TestAQueryMayBeOfAGroupOfAnotherProgram(t *testing.T) {
 	ask := query(app, "audit", consistency.Config{Timeout: patience, Topics: []string{"order"}})
 	start(t, app)
 
-	placed, err := repo.Execute(t.Context(), "1", place("tea"))
-	require.NoError(t, err)
+	placed := testjournal.Execute(t, repo, "1", place("tea"))
 	status, err := ask(placed.Token())
 
 	require.NoError(t, err)

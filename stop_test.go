@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
@@ -52,8 +53,7 @@ func stopWhilePublishing(t *testing.T, db *dynamotest.DB, throttled, stopTimeout
 		refused <- struct{}{}
 		return true
 	}))
-	_, err = repo.Execute(t.Context(), "1", place("tea"))
-	require.NoError(t, err)
+	testjournal.Execute(t, repo, "1", place("tea"))
 	<-refused
 	time.AfterFunc(throttled, throttle.Remove)
 	err = stop()

@@ -38,12 +38,3 @@ func (e *Tagged) Apply(a *Account) { a.Tags = append(a.Tags, e.Tag) }
 var Accounts = aggregate.Define[Account]("account", Opened{}, Deposited{}, Withdrawn{}, &Tagged{})
 
 var ErrInsufficientFunds = errors.New("insufficient funds")
-
-func Withdraw(amount int) aggregate.Decision[Account] {
-	return func(a Account) (aggregate.Events[Account], error) {
-		if a.Balance < amount {
-			return nil, ErrInsufficientFunds
-		}
-		return aggregate.Events[Account]{Withdrawn{amount}}, nil
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
@@ -60,11 +61,8 @@ type world struct {
 func setup(t *testing.T) world {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: journal.Packed}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-	require.NoError(t, err)
-	r, err := repository.New(j, accounts, repository.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, db.Client(), journal.Config{Shards: 1, Layout: journal.Packed})
+	r := testjournal.Repository(t, j, accounts, repository.Config{})
 	return world{db, j, r}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -81,9 +82,7 @@ func TestATimelineHasStatesAndWhatHasChanged(t *testing.T) {
 
 func TestAnAggregateIsShownAsOfATime(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 			var ticks atomic.Int64
 			began := time.Now()
 			j := newJournal(t, journal.Config{Layout: layout, Now: func() time.Time { return began.Add(time.Duration(ticks.Add(1)) * time.Millisecond) }})
@@ -99,7 +98,6 @@ func TestAnAggregateIsShownAsOfATime(t *testing.T) {
 			assert.Empty(t, before.Events)
 			assert.Equal(t, uint64(3), before.Newer)
 		})
-	}
 }
 
 func TestAPanicOfTheApplicationIsShownAndAffectsNoOtherPage(t *testing.T) {
@@ -107,8 +105,7 @@ func TestAPanicOfTheApplicationIsShownAndAffectsNoOtherPage(t *testing.T) {
 	onLayouts(t, func(t *testing.T, j *journal.Journal) {
 		r := repositoryOf(t, j, repository.Config{Snapshots: repository.Never})
 		save(t.Context(), t, r, "1", opened{"ada"}, added{line{"tea", 1}})
-		broken, err := repository.New(j, aggregate.Define[struct{ N int }]("cart", breaking{}, alsoBreaking{}), repository.Config{})
-		require.NoError(t, err)
+		broken := testjournal.Repository(t, j, aggregate.Define[struct{ N int }]("cart", breaking{}, alsoBreaking{}), repository.Config{})
 		c := newConsole(t, console.Config{Journal: j, Repositories: []repository.AnyRepository{broken}})
 		v := read[timeline](t, c, "aggregate?type=cart&id=1")
 		assert.Len(t, v.Events, 2)
@@ -140,8 +137,7 @@ func TestAPageOfALongHistorySaysWhyItHasNoStates(t *testing.T) {
 			events = append(events, added{line{"tea", i}})
 		}
 		for range 24 {
-			_, err := r.Execute(t.Context(), "long", func(cart) (aggregate.Events[cart], error) { return events, nil })
-			require.NoError(t, err)
+			testjournal.Execute(t, r, "long", func(cart) (aggregate.Events[cart], error) { return events, nil })
 		}
 		c := newConsole(t, console.Config{Journal: j, Repositories: []repository.AnyRepository{r}})
 		last := get(t, c, "aggregate?type=cart&id=long")

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -49,51 +50,45 @@ func fill(t *testing.T, j *journal.Journal) {
 
 func TestPagesOfManyAggregatesAndManyEventsTakeFewReadUnits(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			client := dynamotest.New(t).Client()
-			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4, Layout: layout}))
-			j, err := journal.Open(t.Context(), client, journal.Config{})
-			require.NoError(t, err)
-			fill(t, j)
-			c := newConsole(t, console.Config{Journal: j, Topics: []string{"large", "small"}})
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		j := testjournal.New(t, dynamotest.New(t).Client(), journal.Config{Shards: 4, Layout: layout})
+		fill(t, j)
+		c := newConsole(t, console.Config{Journal: j, Topics: []string{"large", "small"}})
 
-			for path, most := range map[string]float64{
-				"":                                      100,
-				"?find=1":                               500 + 300, // stops within a page of a scan
-				"topic?name=small":                      50,
-				"aggregates?type=small":                 150,
-				"aggregate?type=large&id=1":             50,
-				"aggregate?type=large&id=1&to=50000":    50,
-				"aggregate?type=large&id=1&from=7&to=7": 20,
-				"aggregate?type=large&id=1&at=" + url.QueryEscape("2020-01-01T00:00:00Z"): 100,
-				"tail?topic=small": 20,
-			} {
-				r := get(t, c, path)
-				t.Logf("%-50s %6.1f units %4d requests", path, r.ReadUnits, r.Requests)
-				assert.LessOrEqual(t, r.ReadUnits, most, "page %q", path)
-			}
+		for path, most := range map[string]float64{
+			"":                                      100,
+			"?find=1":                               500 + 300, // stops within a page of a scan
+			"topic?name=small":                      50,
+			"aggregates?type=small":                 150,
+			"aggregate?type=large&id=1":             50,
+			"aggregate?type=large&id=1&to=50000":    50,
+			"aggregate?type=large&id=1&from=7&to=7": 20,
+			"aggregate?type=large&id=1&at=" + url.QueryEscape("2020-01-01T00:00:00Z"): 100,
+			"tail?topic=small": 20,
+		} {
+			r := get(t, c, path)
+			t.Logf("%-50s %6.1f units %4d requests", path, r.ReadUnits, r.Requests)
+			assert.LessOrEqual(t, r.ReadUnits, most, "page %q", path)
+		}
 
-			seen, next := map[string]bool{}, ""
-			for range 5 {
-				list := get(t, c, "aggregates?type=small&after="+next)
-				var data struct {
-					Aggregates []struct{ ID string }
-					Next       string
-				}
-				require.NoError(t, json.Unmarshal(list.Data, &data))
-				require.Len(t, data.Aggregates, 50)
-				for _, a := range data.Aggregates {
-					require.False(t, seen[a.ID], "%s comes twice", a.ID)
-					seen[a.ID] = true
-				}
-				require.NotEmpty(t, data.Next)
-				next = data.Next
-				assert.LessOrEqual(t, list.ReadUnits, 150.0)
+		seen, next := map[string]bool{}, ""
+		for range 5 {
+			list := get(t, c, "aggregates?type=small&after="+next)
+			var data struct {
+				Aggregates []struct{ ID string }
+				Next       string
 			}
-		})
-	}
+			require.NoError(t, json.Unmarshal(list.Data, &data))
+			require.Len(t, data.Aggregates, 50)
+			for _, a := range data.Aggregates {
+				require.False(t, seen[a.ID], "%s comes twice", a.ID)
+				seen[a.ID] = true
+			}
+			require.NotEmpty(t, data.Next)
+			next = data.Next
+			assert.LessOrEqual(t, list.ReadUnits, 150.0)
+		}
+	})
 }
 
 func TestAPageOfLargeEventsEndsWhenItHasTakenItsUnits(t *testing.T) {
@@ -102,8 +97,7 @@ func TestAPageOfLargeEventsEndsWhenItHasTakenItsUnits(t *testing.T) {
 		payload := []byte(`"` + strings.Repeat("x", 300<<10) + `"`)
 		id := aggregate.ID{Type: "cart", Value: "1"}
 		for n := range uint64(21) {
-			_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: id, Expected: n, Events: []storage.Event{{ID: fmt.Sprint(n), Type: "cart.noted", Payload: payload}}})
-			require.NoError(t, err)
+			testjournal.Append(t, j, storage.Commit{Aggregate: id, Expected: n, Events: []storage.Event{{ID: fmt.Sprint(n), Type: "cart.noted", Payload: payload}}})
 		}
 		c := newConsole(t, console.Config{Journal: j, PageUnits: 100})
 		first := get(t, c, "aggregate?type=cart&id=1")

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -84,9 +85,7 @@ func TestAGroupThatIsThrottledHidesNoOthers(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
-		j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-		require.NoError(t, err)
+		j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 		subscribed(t, j, "hot", "mails")
 		save(t.Context(), t, repositoryOf(t, j, repository.Config{}), "1", opened{"ada"})
 		c := newConsole(t, console.Config{Journal: j, Refresh: -1})

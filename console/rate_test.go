@@ -6,47 +6,40 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestTheRateOfATopicCountsTheEventsOfTheLastMinute(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			db := dynamotest.New(t)
-			db.Clock().Freeze()
-			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: layout, Shards: 1}))
-			j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
-			require.NoError(t, err)
-			for n := range 3 { // 18 events, within a second
-				var events []storage.Event
-				for i := range 6 {
-					events = append(events, storage.Event{ID: fmt.Sprint(n, i), Type: "counted", Payload: []byte("1")})
-				}
-				_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "cart", Value: fmt.Sprint(n)}, Events: events})
-				require.NoError(t, err)
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		db := dynamotest.New(t)
+		db.Clock().Freeze()
+		j := testjournal.New(t, db.Client(), journal.Config{Layout: layout, Shards: 1, Now: db.Clock().Now})
+		for n := range 3 { // 18 events, within a second
+			var events []storage.Event
+			for i := range 6 {
+				events = append(events, storage.Event{ID: fmt.Sprint(n, i), Type: "counted", Payload: []byte("1")})
 			}
-			if layout == journal.Packed { // 30 more events; still less than 20 entries
-				var events []storage.Event
-				for i := range 30 {
-					events = append(events, storage.Event{ID: fmt.Sprint("more", i), Type: "counted", Payload: []byte("1")})
-				}
-				_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "cart", Value: "more"}, Events: events})
-				require.NoError(t, err)
+			testjournal.Append(t, j, storage.Commit{Aggregate: aggregate.ID{Type: "cart", Value: fmt.Sprint(n)}, Events: events})
+		}
+		if layout == journal.Packed { // 30 more events; still less than 20 entries
+			var events []storage.Event
+			for i := range 30 {
+				events = append(events, storage.Event{ID: fmt.Sprint("more", i), Type: "counted", Payload: []byte("1")})
 			}
-			want := map[journal.Layout]float64{journal.Classic: 18, journal.Packed: 48}[layout] / 60
-			db.Clock().Advance(2 * time.Second)
-			rate := read[struct {
-				EventsPerSecond float64 `json:"events_per_second"`
-			}](t, newConsole(t, console.Config{Journal: j}), "topic?name=cart").EventsPerSecond
-			assert.InDelta(t, want, rate, 0.001)
-		})
-	}
+			testjournal.Append(t, j, storage.Commit{Aggregate: aggregate.ID{Type: "cart", Value: "more"}, Events: events})
+		}
+		want := map[journal.Layout]float64{journal.Classic: 18, journal.Packed: 48}[layout] / 60
+		db.Clock().Advance(2 * time.Second)
+		rate := read[struct {
+			EventsPerSecond float64 `json:"events_per_second"`
+		}](t, newConsole(t, console.Config{Journal: j}), "topic?name=cart").EventsPerSecond
+		assert.InDelta(t, want, rate, 0.001)
+	})
 }

@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -16,10 +16,9 @@ func TestIdsThatWereRedactedAreNotShownInAnotherPlace(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t, journal.Config{})
 	metadata := aggregate.Metadata{aggregate.CorrelationIDKey: "ada@example.com", aggregate.CausationIDKey: "ada@example.com", "kept": "yes"}
-	_, err := j.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, j, storage.Commit{
 		Aggregate: aggregate.ID{Type: "cart", Value: "1"}, Events: []storage.Event{{ID: "1", Type: "cart.opened", Payload: []byte("1"), Metadata: metadata}},
 	})
-	require.NoError(t, err)
 	c := newConsole(t, console.Config{Journal: j, Redact: func(p console.Payload) []byte {
 		if p.Kind == console.MetadataPayload {
 			return []byte(`{"kept":"yes"}`)

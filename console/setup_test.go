@@ -13,31 +13,24 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
 
-var layouts = []journal.Layout{journal.Classic, journal.Packed}
-
 // onLayouts runs a test on both layouts.
 func onLayouts(t *testing.T, test func(t *testing.T, j *journal.Journal)) {
 	t.Helper()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 			test(t, newJournal(t, journal.Config{Layout: layout}))
 		})
-	}
 }
 
 func newJournal(t *testing.T, config journal.Config) *journal.Journal {
 	t.Helper()
 	client := testdb.Client(t)
 	config.Shards, config.Layout = 4, cmp.Or(config.Layout, journal.Classic)
-	require.NoError(t, journal.Create(t.Context(), client, config))
-	j, err := journal.Open(t.Context(), client, config)
-	require.NoError(t, err)
-	return j
+	return testjournal.New(t, client, config)
 }
 
 // cart is the aggregate of these tests.
@@ -75,9 +68,7 @@ var carts = aggregate.Define[cart]("cart", opened{}, added{}, noted{})
 
 func repositoryOf(t *testing.T, j *journal.Journal, config repository.Config) *repository.Repository[cart] {
 	t.Helper()
-	r, err := repository.New(j, carts, config)
-	require.NoError(t, err)
-	return r
+	return testjournal.Repository(t, j, carts, config)
 }
 
 // save appends events to a cart, each in its own commit.

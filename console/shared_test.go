@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -18,9 +19,7 @@ func TestAReadThatFailedIsNotShownToLaterVisitors(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
-		j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-		require.NoError(t, err)
+		j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 		c := newConsole(t, console.Config{Journal: j, Refresh: time.Hour})
 		outage := db.Inject(dynamotest.Throttle())
 		_, status := ask(t, c, "groups")
@@ -34,9 +33,7 @@ func TestAReadThatFailedIsNotShownToLaterVisitors(t *testing.T) {
 func TestAVisitorWhoHasActedSharesTheReadsOfOthers(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 	c := newConsole(t, console.Config{Journal: j, Topics: []string{"cart"}, Refresh: time.Hour})
 	get(t, c, "topic?name=cart")
 	db.Inject(dynamotest.Throttle())

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -79,14 +80,7 @@ func numbers(t *testing.T, messages <-chan message, n int) []uint64 {
 
 func next(t *testing.T, messages <-chan message) message {
 	t.Helper()
-	select {
-	case m, open := <-messages:
-		require.True(t, open, "the stream has ended")
-		return m
-	case <-time.After(patience):
-		require.FailNow(t, "nothing comes")
-		return message{}
-	}
+	return await.Receive(t, messages, "a message")
 }
 
 func TestALiveTailBeginsWithTheNewestAndGoesOnWithWhatIsWritten(t *testing.T) {

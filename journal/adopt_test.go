@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
@@ -97,13 +98,10 @@ func TestAnAdoptedJournalGoesOnWhereTheOtherApplicationStopped(t *testing.T) {
 	require.NoError(t, journal.Adopt(t.Context(), client, config))
 	require.NoError(t, journal.Adopt(t.Context(), client, config), "it may be called again")
 
-	j, err := journal.Open(t.Context(), client, config)
-	require.NoError(t, err)
-	head, err := j.Head(t.Context(), user("7"))
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, config)
+	head := mustHead(t, j, user("7"))
 	assert.Equal(t, journal.Head{Aggregate: user("7"), Version: 12, Snapshot: &journal.Snapshot{Payload: []byte("state")}}, head)
-	_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: user("7"), Expected: 12, Events: events(13, 1)})
-	require.NoError(t, err)
+	testjournal.Append(t, j, storage.Commit{Aggregate: user("7"), Expected: 12, Events: events(13, 1)})
 	records, err := read(t, j.Internal(), user("7"), 1, 13)
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, 13)
@@ -180,8 +178,7 @@ func TestAdoptRefusesAnIDThatIsTooLong(t *testing.T) {
 	assert.Equal(t, user(strings.Repeat("y", fits+1)), invalid.ID)
 
 	// It can also be written later.
-	j, err := journal.Open(t.Context(), client, config)
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, config)
 	var corrupt *journal.CorruptItemError
 	for _, err = range j.Heads(t.Context(), journal.HeadsQuery{AggregateType: "user-account"}) {
 		if errors.As(err, &corrupt) {

@@ -21,13 +21,11 @@ import (
 
 func TestAppendNumbersEventsFromOneOn(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		first, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
-		require.NoError(t, err)
+		first := mustAppend(t, s, storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		assert.EqualValues(t, 1, first.Version)
 		assert.Equal(t, time.UnixMilli(1_700_000_000_000).UTC(), first.OccurredAt)
 		s.clock.advance(time.Hour)
-		second, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: first.Version, Events: events(2, 2)})
-		require.NoError(t, err)
+		second := mustAppend(t, s, storage.Commit{Aggregate: user("1"), Expected: first.Version, Events: events(2, 2)})
 		assert.EqualValues(t, 3, second.Version)
 		assert.Equal(t, time.Hour, second.OccurredAt.Sub(first.OccurredAt))
 		assert.NotEqual(t, first.CommitID, second.CommitID)
@@ -37,8 +35,7 @@ func TestAppendNumbersEventsFromOneOn(t *testing.T) {
 		requireNumbers(t, records, 1, 3)
 		assert.Equal(t, []string{first.CommitID, second.CommitID, second.CommitID},
 			[]string{records[0].CommitID, records[1].CommitID, records[2].CommitID})
-		head, err := s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.EqualValues(t, 3, head.Version)
 	})
 }
@@ -49,8 +46,7 @@ func TestACommitIsOneRoundTrip(t *testing.T) {
 		j := s.through(t, client)
 		client.calls = nil
 		for n := range 3 {
-			_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: uint64(n * 10), Events: events(1, 10)})
-			require.NoError(t, err)
+			mustAppend(t, j, storage.Commit{Aggregate: user("1"), Expected: uint64(n * 10), Events: events(1, 10)})
 		}
 		assert.Equal(t, map[string]int{"transact": 3}, client.calls)
 	})
@@ -58,8 +54,7 @@ func TestACommitIsOneRoundTrip(t *testing.T) {
 
 func TestACommitHoldsUpTo99Events(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, storage.MaxEvents)})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user("1"), Events: events(1, storage.MaxEvents)})
 		records, err := read(t, s.Engine, user("1"), 1, 99)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 99)
@@ -139,9 +134,7 @@ func TestACommitUpToTheLimitOf4MBIsWritten(t *testing.T) {
 		require.NoError(t, err)
 		payload := make([]byte, storage.MaxEventsBytes/11-size)
 
-		_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: repeat(11, storage.Event{Payload: payload})})
-
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user("1"), Events: repeat(11, storage.Event{Payload: payload})})
 		records, err := read(t, s.Engine, user("1"), 1, 11)
 		require.NoError(t, err)
 		assert.Len(t, records, 11)
@@ -161,11 +154,9 @@ func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
 			{&journal.Snapshot{Number: 3, Payload: large}, true, &journal.Snapshot{Number: 2, Payload: small}},
 			{&journal.Snapshot{Number: 4, Payload: large[:408_000]}, false, &journal.Snapshot{Number: 4, Payload: large[:408_000]}},
 		} {
-			receipt, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: uint64(n), Events: events(n+1, 1), Snapshot: c.snapshot})
-			require.NoError(t, err)
+			receipt := mustAppend(t, s, storage.Commit{Aggregate: user("1"), Expected: uint64(n), Events: events(n+1, 1), Snapshot: c.snapshot})
 			assert.Equal(t, c.leftOut, receipt.SnapshotLeftOut)
-			head, err := s.Head(t.Context(), user("1"))
-			require.NoError(t, err)
+			head := mustHead(t, s, user("1"))
 			assert.EqualValues(t, n+1, head.Version)
 			assert.Equal(t, c.want, head.Snapshot)
 		}
@@ -193,12 +184,11 @@ func TestASnapshotOlderThanTheCommitIsRefused(t *testing.T) {
 func TestASnapshotThatMakesTheCommitTooLargeIsLeftOut(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
-	receipt, err := s.Append(t.Context(), storage.Commit{
+	receipt := mustAppend(t, s, storage.Commit{
 		Aggregate: user("1"),
 		Events:    repeat(10, storage.Event{Payload: make([]byte, 400_000)}),
 		Snapshot:  &journal.Snapshot{Number: 10, Payload: make([]byte, 300_000)},
 	})
-	require.NoError(t, err)
 	assert.True(t, receipt.SnapshotLeftOut)
 }
 
@@ -329,8 +319,7 @@ func TestTwoWritersThatRaceAThousandTimesLeaveNeitherGapNorRepeat(t *testing.T) 
 		wg.Wait()
 		t.Logf("wins %v, conflicts %v", wins, conflicts)
 
-		head, err := s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.EqualValues(t, races, head.Version)
 		assert.Equal(t, races, wins[0]+wins[1], "each number was given away once")
 		records, err := read(t, s.Engine, user("1"), 1, races)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -41,12 +42,10 @@ func BenchmarkJournal(b *testing.B) {
 	db := dynamotest.New(b)
 	require.NoError(b, journal.Create(b.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	client := &prompt{Client: db.Client()}
-	j, err := journal.Open(b.Context(), client, journal.Config{})
-	require.NoError(b, err)
-	store, err := journal.Open(b.Context(), db.Client(), journal.Config{})
-	require.NoError(b, err)
+	j := testjournal.Open(b, client, journal.Config{})
+	store := testjournal.Open(b, db.Client(), journal.Config{})
 	commit := storage.Commit{Aggregate: user("1"), Events: events(1, n), Snapshot: &journal.Snapshot{Number: n, Payload: []byte("state")}}
-	_, err = store.Internal().Append(b.Context(), commit)
+	_, err := store.Internal().Append(b.Context(), commit)
 	require.NoError(b, err)
 	page, err := db.Client().Query(b.Context(), &dynamodb.QueryInput{
 		TableName: aws.String("journal"), IndexName: aws.String("journal-aid-index"),

@@ -88,9 +88,7 @@ func TestACommitThatRemovesASnapshotIsWrittenOnceThoughRepliesAreLost(t *testing
 						return handle(t, s, call, in, send)
 					})
 
-					receipt, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: snapshot})
-
-					require.NoError(t, err)
+					receipt := mustAppend(t, j, storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: snapshot})
 					s.requireAfterAdapting(t, receipt, snapshot)
 					require.Len(t, *tokens, 3)
 					first, last := (*tokens)[0], (*tokens)[2]
@@ -161,8 +159,7 @@ func TestACommitWhoseSnapshotIsTakenOutKeepsItsCommandAndWrites(t *testing.T) {
 		taken := item{"id": text("taken")}
 		s.put(t, c.name, taken)
 		newer := &journal.Snapshot{Number: 3, Payload: []byte("newer"), Schema: 2}
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 3), Snapshot: newer})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user("1"), Events: events(1, 3), Snapshot: newer})
 		require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.RemoveOptions{}))
 		commit := storage.Commit{
 			Aggregate: user("1"), Expected: 3, Events: events(4, 2), Snapshot: &journal.Snapshot{Number: 5, Payload: []byte("older"), Schema: 1},
@@ -170,7 +167,7 @@ func TestACommitWhoseSnapshotIsTakenOutKeepsItsCommandAndWrites(t *testing.T) {
 			Writes: []types.TransactWriteItem{c.count("n"), c.insert(taken)},
 		}
 
-		_, err = s.Append(t.Context(), commit)
+		_, err := s.Append(t.Context(), commit)
 		var refused *journal.WriteRefusedError
 		require.ErrorAs(t, err, &refused)
 		assert.Equal(t, 1, refused.Index)
@@ -178,8 +175,7 @@ func TestACommitWhoseSnapshotIsTakenOutKeepsItsCommandAndWrites(t *testing.T) {
 		s.requireVersion(t, user("1"), 3)
 
 		commit.Writes[1] = c.insert(item{"id": text("free")})
-		receipt, err := s.Append(t.Context(), commit)
-		require.NoError(t, err)
+		receipt := mustAppend(t, s, commit)
 		require.ErrorIs(t, receipt.SnapshotError, storage.ErrOldSchema)
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 5, Snapshot: newer, TruncatedBefore: 3}, s.head(t, user("1")))
 		assert.Empty(t, s.snapshots(t, user("1")))

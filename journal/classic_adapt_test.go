@@ -18,11 +18,10 @@ import (
 func putBack(t *testing.T, s store) {
 	t.Helper()
 	for n := 1; n <= 5; n++ {
-		_, err := s.Append(t.Context(), storage.Commit{
+		mustAppend(t, s, storage.Commit{
 			Aggregate: user("1"), Expected: uint64(n - 1), Events: events(n, 1), Snapshot: stateAt(uint64(n)),
 			Redundancy: &storage.Redundancy{Keep: 9},
 		})
-		require.NoError(t, err)
 	}
 	a := s.Engine.Config.Attributes
 	s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{a.Version: number(3)})
@@ -34,16 +33,13 @@ func putBack(t *testing.T, s store) {
 func TestASnapshotAheadOfAHeadThatWasPutBackIsNeverBelievedAgain(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		putBack(t, s)
-		head, err := s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.Nil(t, head.Snapshot)
 		assert.Equal(t, []uint64{1, 2, 3}, head.Redundant)
 
 		for version := uint64(3); version < 6; version++ {
-			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: version, Events: events(int(version)+1, 1)})
-			require.NoError(t, err)
-			head, err := s.Head(t.Context(), user("1"))
-			require.NoError(t, err)
+			mustAppend(t, s, storage.Commit{Aggregate: user("1"), Expected: version, Events: events(int(version)+1, 1)})
+			head := mustHead(t, s, user("1"))
 			assert.Equal(t, journal.Head{Aggregate: user("1"), Version: version + 1, Redundant: []uint64{1, 2, 3}}, head)
 		}
 		before, err := s.SnapshotBefore(t.Context(), head, 6)
@@ -57,15 +53,12 @@ func TestACommitReplacesASnapshotThatIsAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onClassic(t, func(t *testing.T, s store) {
 				putBack(t, s)
-				_, err := s.Append(t.Context(), storage.Commit{
+				mustAppend(t, s, storage.Commit{
 					Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4), CommandID: "c",
 					Redundancy: &storage.Redundancy{Listed: listed, Keep: 9},
 				})
-				require.NoError(t, err)
 
-				head, err := s.Head(t.Context(), user("1"))
-
-				require.NoError(t, err)
+				head := mustHead(t, s, user("1"))
 				assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 4, Snapshot: stateAt(4), Redundant: []uint64{1, 2, 3, 4}}, head)
 			})
 		})
@@ -80,40 +73,34 @@ func TestAForeignStateStaysThoughTheMarksBesideItAreAhead(t *testing.T) {
 
 	s.write(t, user("1"), 4, 2)
 
-	head, err := s.Head(t.Context(), user("1"))
-	require.NoError(t, err)
+	head := mustHead(t, s, user("1"))
 	assert.Equal(t, &journal.Snapshot{Payload: []byte("theirs")}, head.Snapshot)
 }
 
 func TestAnOlderSchemaDoesNotReplaceTheSnapshotThatStandsForTruncatedEvents(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		newer := &journal.Snapshot{Number: 3, Payload: []byte("newer"), Schema: 2}
-		_, err := s.Append(t.Context(), storage.Commit{
+		mustAppend(t, s, storage.Commit{
 			Aggregate: user("1"), Events: events(1, 3), Snapshot: newer, Redundancy: &storage.Redundancy{Keep: 9, Listed: []uint64{}},
 		})
-		require.NoError(t, err)
 		older := storage.Commit{
 			Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: &journal.Snapshot{Number: 4, Payload: []byte("older"), Schema: 1},
 			Redundancy: &storage.Redundancy{Keep: 1, Listed: []uint64{3}},
 		}
 		require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.RemoveOptions{}))
 
-		receipt, err := s.Append(t.Context(), older)
-
-		require.NoError(t, err)
+		receipt := mustAppend(t, s, older)
 		assert.True(t, receipt.SnapshotLeftOut)
 		require.ErrorIs(t, receipt.SnapshotError, storage.ErrOldSchema)
 		assert.Equal(t, []uint64{3}, receipt.Redundant)
 		assert.Empty(t, receipt.Surplus)
-		head, err := s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.EqualValues(t, 4, head.Version)
 		assert.Equal(t, newer, head.Snapshot)
 
 		older.Expected, older.Events = 4, events(5, 1)
 		older.Snapshot = &journal.Snapshot{Number: 5, Payload: []byte("as new"), Schema: 2}
-		receipt, err = s.Append(t.Context(), older)
-		require.NoError(t, err)
+		receipt = mustAppend(t, s, older)
 		assert.False(t, receipt.SnapshotLeftOut)
 	})
 }
@@ -123,9 +110,7 @@ func TestAFullCommitRemovesASnapshotThatIsAhead(t *testing.T) {
 		putBack(t, s)
 		commit := storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, storage.MaxEvents), Snapshot: stateAt(102)}
 
-		_, err := s.Append(t.Context(), commit)
-
-		require.NoError(t, err)
+		mustAppend(t, s, commit)
 		want := journal.Head{Aggregate: user("1"), Version: 102, Redundant: []uint64{1, 2, 3}, Snapshot: stateAt(102)}
 		assert.Equal(t, want, s.head(t, user("1")))
 	})
@@ -151,11 +136,10 @@ func TestRedundantSnapshotsAheadAreForgottenBesideATimeToLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onClassic(t, func(t *testing.T, s store) {
 				putBack(t, s)
-				_, err := s.Append(t.Context(), storage.Commit{
+				mustAppend(t, s, storage.Commit{
 					Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4),
 					Redundancy: &storage.Redundancy{Keep: 2, Listed: c.listed, TTL: 100 * 365 * 24 * time.Hour},
 				})
-				require.NoError(t, err)
 				assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 4, Snapshot: stateAt(4), Redundant: c.want}, s.head(t, user("1")))
 			})
 		})
@@ -167,10 +151,9 @@ func TestNothingOfASnapshotAheadStaysOnTheHead(t *testing.T) {
 		c, a := s.Config(), s.Engine.Config.Attributes
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		for n := uint64(1); n <= 2; n++ {
-			_, err := j.Append(t.Context(), storage.Commit{
+			mustAppend(t, j, storage.Commit{
 				Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1), Snapshot: stateAt(n), Redundancy: &storage.Redundancy{Keep: 9},
 			})
-			require.NoError(t, err)
 		}
 		ahead := s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0))
 		ahead[a.Version] = number(1)
@@ -194,8 +177,7 @@ func TestNothingOfASnapshotAheadStaysOnTheHead(t *testing.T) {
 
 		reset()
 		keep(t, j, "1", 2) // encoded
-		head, err := j.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head := mustHead(t, j, user("1"))
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 2, Snapshot: stateAt(2)}, head)
 	})
 }
@@ -239,11 +221,9 @@ func TestASnapshotOfALaterSchemaIsReplacedWhereNoEventsNeedIt(t *testing.T) {
 				s.remove(t, s.Config().Tables.Journal, s.keyOf(id, int(c.version)+1))
 				older := &journal.Snapshot{Number: uint64(c.version) + 1, Payload: []byte("older"), Schema: 1}
 
-				receipt, err := s.Append(t.Context(), storage.Commit{
+				receipt := mustAppend(t, s, storage.Commit{
 					Aggregate: id, Expected: uint64(c.version), Events: events(int(c.version)+1, 1), Snapshot: older,
 				})
-
-				require.NoError(t, err)
 				assert.False(t, receipt.SnapshotLeftOut)
 				assert.Equal(t, older, s.head(t, id).Snapshot)
 			})

@@ -101,10 +101,9 @@ func TestAPageThatEndsAmongTheRowsOfAnotherAggregateIsGoneOnBehind(t *testing.T)
 	s.covered(t, id, 40)
 	for _, other := range []aggregate.ID{letter, hyphen} {
 		for n := range 25 {
-			_, err := s.Append(t.Context(), storage.Commit{
+			mustAppend(t, s, storage.Commit{
 				Aggregate: other, Expected: uint64(n), Events: []storage.Event{{Type: "large", Payload: bytes.Repeat([]byte("x"), 100<<10)}},
 			})
-			require.NoError(t, err)
 		}
 	}
 	inspected := func(id aggregate.ID) (n int) {
@@ -124,8 +123,7 @@ func TestGuardsOfCommandsAreNotReadByRemoval(t *testing.T) {
 	s, _ := inMemory(t, journal.Config{Layout: journal.Classic, Shards: 1})
 	const commands = 200
 	for n := range uint64(commands) {
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: n, CommandID: fmt.Sprint("command ", n), Events: events(1, 1)})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user("1"), Expected: n, CommandID: fmt.Sprint("command ", n), Events: events(1, 1)})
 	}
 	client, read := &meddler{Client: s.client}, 0
 	client.query = func(_ int, _ *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -22,15 +23,13 @@ func wrongClock(t *testing.T, ahead time.Duration, config journal.Config) (db *d
 	db = dynamotest.New(t)
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	db.Clock().Advance(ahead)
-	j, err := journal.Open(t.Context(), db.Client(), config)
-	require.NoError(t, err)
+	j := testjournal.Open(t, db.Client(), config)
 	n := 0
 	return db, func() time.Duration {
 		n++
-		receipt, err := j.Internal().Append(t.Context(), storage.Commit{
+		receipt := mustAppend(t, j.Internal(), storage.Commit{
 			Aggregate: aggregate.ID{Type: "account", Value: fmt.Sprint(n)}, Events: []storage.Event{{Type: "deposited", Payload: []byte("1")}},
 		})
-		require.NoError(t, err)
 		return receipt.OccurredAt.Sub(db.Clock().Now().Truncate(time.Millisecond))
 	}
 }

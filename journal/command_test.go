@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -30,9 +31,7 @@ func inMemory(t *testing.T, config journal.Config) (store, *dynamotest.DB) {
 	config.Now, config.Shards, config.Layout = db.Clock().Now, cmp.Or(config.Shards, 7), cmp.Or(config.Layout, journal.Classic)
 	config.RetryBudget = cmp.Or(config.RetryBudget, time.Minute) // as in setup
 	s := store{client: db.Client()}
-	require.NoError(t, journal.Create(t.Context(), s.client, config))
-	j, err := journal.Open(t.Context(), s.client, config)
-	require.NoError(t, err)
+	j := testjournal.New(t, s.client, config)
 	s.Engine = j.Internal()
 	return s, db
 }
@@ -292,66 +291,57 @@ func TestTheOutcomeOfACommandCanBeResolvedByTheErrorsFieldsAlone(t *testing.T) {
 }
 
 func TestACommitIsFoundByItsEventsWhenItsCommandIsForgotten(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			s, db := inMemory(t, journal.Config{Layout: layout, CommandRetention: time.Minute})
-			receipt, err := s.execute(t, user("1"), 0, 1, "pay")
-			require.NoError(t, err)
-			db.Clock().Advance(time.Hour)
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		s, db := inMemory(t, journal.Config{Layout: layout, CommandRetention: time.Minute})
+		receipt, err := s.execute(t, user("1"), 0, 1, "pay")
+		require.NoError(t, err)
+		db.Clock().Advance(time.Hour)
 
-			written, err := s.Resolve(t.Context(), &journal.OutcomeUnknownError{ID: user("1"), First: 1, CommitID: receipt.CommitID, CommandID: "pay"})
+		written, err := s.Resolve(t.Context(), &journal.OutcomeUnknownError{ID: user("1"), First: 1, CommitID: receipt.CommitID, CommandID: "pay"})
 
-			require.NoError(t, err)
-			assert.True(t, written)
-		})
-	}
+		require.NoError(t, err)
+		assert.True(t, written)
+	})
 }
 
 func TestACommandIsRememberedForItsRetentionAndMayRunAgainAfterwards(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			s, db := inMemory(t, journal.Config{Layout: layout, CommandRetention: 90 * time.Second})
-			db.Clock().Advance(700 * time.Millisecond) // times are stored in whole seconds
-			_, err := s.execute(t, user("1"), 0, 1, "pay")
-			require.NoError(t, err)
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		s, db := inMemory(t, journal.Config{Layout: layout, CommandRetention: 90 * time.Second})
+		db.Clock().Advance(700 * time.Millisecond) // times are stored in whole seconds
+		_, err := s.execute(t, user("1"), 0, 1, "pay")
+		require.NoError(t, err)
 
-			db.Clock().Advance(90*time.Second - time.Millisecond)
-			_, err = s.execute(t, user("1"), 1, 1, "pay")
-			require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
+		db.Clock().Advance(90*time.Second - time.Millisecond)
+		_, err = s.execute(t, user("1"), 1, 1, "pay")
+		require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 
-			// The packed layout keeps a command as long as the item of its commit, unless a
-			// snapshot was stored since.
-			if s.isPacked() {
-				return
-			}
-			db.Clock().Advance(3 * time.Second)
-			_, ok, err := s.Command(t.Context(), user("1"), "pay")
-			require.NoError(t, err)
-			assert.False(t, ok)
-			_, err = s.execute(t, user("1"), 1, 1, "pay")
-			require.NoError(t, err)
-			s.requireVersion(t, user("1"), 2)
-		})
-	}
+		// The packed layout keeps a command as long as the item of its commit, unless a
+		// snapshot was stored since.
+		if s.isPacked() {
+			return
+		}
+		db.Clock().Advance(3 * time.Second)
+		_, ok, err := s.Command(t.Context(), user("1"), "pay")
+		require.NoError(t, err)
+		assert.False(t, ok)
+		_, err = s.execute(t, user("1"), 1, 1, "pay")
+		require.NoError(t, err)
+		s.requireVersion(t, user("1"), 2)
+	})
 }
 
 func TestACommandIsRememberedForEverByDefault(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			s, db := inMemory(t, journal.Config{Layout: layout})
-			_, err := s.execute(t, user("1"), 0, 1, "pay")
-			require.NoError(t, err)
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		s, db := inMemory(t, journal.Config{Layout: layout})
+		_, err := s.execute(t, user("1"), 0, 1, "pay")
+		require.NoError(t, err)
 
-			db.Clock().Advance(100 * 365 * 24 * time.Hour)
+		db.Clock().Advance(100 * 365 * 24 * time.Hour)
 
-			_, err = s.execute(t, user("1"), 1, 1, "pay")
-			require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
-			s.requireVersion(t, user("1"), 1)
-		})
-	}
+		_, err = s.execute(t, user("1"), 1, 1, "pay")
+		require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
+		s.requireVersion(t, user("1"), 1)
+	})
 }
 
 func TestGuardsOfCommandsDisturbNoReader(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -16,18 +17,14 @@ import (
 func TestACommitCostsOneRoundTripAndTwoUnitsForEachKilobyteAndOneInEachIndex(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 4})
 	calls := db.Record()
 
 	// 2 KB with its keys
 	event := storage.Event{Type: "account.noted.v1", Payload: make([]byte, 1500)}
-	_, err = j.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, j, storage.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []storage.Event{event, event, event},
 	})
-
-	require.NoError(t, err)
 	require.Len(t, calls.Calls(), 1)
 	assert.ElementsMatch(t, []dynamotest.Capacity{
 		{Table: "snapshot", WriteUnits: 2},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -21,12 +22,8 @@ func TestCreateMayBeCalledAgain(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 1)
 
-		require.NoError(t, journal.Create(t.Context(), s.client, s.Config()))
-
-		_, err := journal.Open(t.Context(), s.client, s.Config())
-		require.NoError(t, err)
-		head, err := s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		_ = testjournal.New(t, s.client, s.Config())
+		head := mustHead(t, s, user("1"))
 		assert.EqualValues(t, 1, head.Version, "what was there is still there")
 	})
 }

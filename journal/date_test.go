@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -28,10 +29,9 @@ func ticking(t *testing.T, layout journal.Layout, retention time.Duration) (db *
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: layout, Shards: 1}))
 	start = time.Now().Truncate(time.Second).UTC()
 	client := &ticker{Client: db.Client(testdb.Once)}
-	j, err := journal.Open(t.Context(), client, journal.Config{CommandRetention: retention, Now: func() time.Time {
+	j = testjournal.Open(t, client, journal.Config{CommandRetention: retention, Now: func() time.Time {
 		return start.Add(time.Duration(client.ticks.Load()) * time.Minute)
 	}})
-	require.NoError(t, err)
 	return db, j, start
 }
 
@@ -74,11 +74,9 @@ func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 				tried := db.Inject(c.fault, dynamotest.On(operation), dynamotest.Times(3))
 				id := aggregate.ID{Type: "account", Value: "x"}
 
-				receipt, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: id, Events: []storage.Event{
+				receipt := mustAppend(t, j.Internal(), storage.Commit{Aggregate: id, Events: []storage.Event{
 					{Type: "deposited", Payload: []byte("1")}, {Type: "deposited", Payload: []byte("2")},
 				}})
-
-				require.NoError(t, err)
 				assert.Positive(t, tried.Fired())
 				want := start
 				if c.datedLast {
@@ -118,11 +116,9 @@ func TestACommandIsRememberedFromItsLastDateOn(t *testing.T) {
 	db, j, start := ticking(t, journal.Classic, time.Hour)
 	db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
-	_, err := j.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, j, storage.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: "x"}, CommandID: "pay", Events: []storage.Event{{Type: "deposited", Payload: []byte("1")}},
 	})
-
-	require.NoError(t, err)
 	out, err := db.Client().Scan(t.Context(), &dynamodb.ScanInput{
 		TableName: aws.String("journal"), FilterExpression: aws.String("command_id = :c"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":c": &types.AttributeValueMemberS{Value: "pay"}},
@@ -138,8 +134,7 @@ func TestPackedACommitIsDatedAfterItsVersionWasRead(t *testing.T) {
 	s, db := inMemory(t, journal.Config{Layout: journal.Packed})
 	s.write(t, user("ada"), 1, 1)
 	slow := db.Inject(dynamotest.Pause(func(context.Context) { db.Clock().Advance(20 * time.Second) }), dynamotest.On("Query"), dynamotest.Times(1))
-	receipt, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Events: events(2, 1)})
-	require.NoError(t, err)
+	receipt := mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 1, Events: events(2, 1)})
 	assert.Equal(t, 1, slow.Fired())
 	assert.Equal(t, db.Clock().Now().UnixMilli(), receipt.OccurredAt.UnixMilli())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -231,11 +232,10 @@ func TestEveryCallNamesWhatDynamoDBRefused(t *testing.T) {
 						assert.Equal(t, c.operation, operation, c.name)
 						return refuse(http.StatusBadRequest, code, "")
 					})
-					j, err := journal.Open(t.Context(), client, journal.Config{RetryBudget: time.Nanosecond})
-					require.NoError(t, err)
+					j := testjournal.Open(t, client, journal.Config{RetryBudget: time.Nanosecond})
 					opened = true
 
-					err = c.do(t.Context(), j.Internal())
+					err := c.do(t.Context(), j.Internal())
 
 					require.Error(t, err, c.name)
 					assertOnly(t, err, want)

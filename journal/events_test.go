@@ -27,8 +27,7 @@ func TestEventsReadsPastThePageOf1MB(t *testing.T) {
 			for i := range list {
 				list[i].Payload = bytes.Repeat(list[i].Payload[:1], 1<<10)
 			}
-			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: uint64(from - 1), Events: list})
-			require.NoError(t, err)
+			mustAppend(t, s, storage.Commit{Aggregate: user("1"), Expected: uint64(from - 1), Events: list})
 		}
 		client := &meddler{Client: s.client}
 		j := s.through(t, client)

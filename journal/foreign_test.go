@@ -70,8 +70,7 @@ func TestForeignEventsAreRecords(t *testing.T) {
 
 func TestAnEventWithoutIDGetsTheSameDerivedOneAsAForeignEvent(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: []storage.Event{{}}})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user("1"), Events: []storage.Event{{}}})
 
 		records, err := read(t, s.Engine, user("1"), 1, 1)
 
@@ -83,14 +82,12 @@ func TestAnEventWithoutIDGetsTheSameDerivedOneAsAForeignEvent(t *testing.T) {
 func TestTheSnapshotsNumberCountsOnlyWhileTheSnapshotIsOurs(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		id := user("1")
-		_, err := s.Append(t.Context(), storage.Commit{
+		mustAppend(t, s, storage.Commit{
 			Aggregate: id, Events: events(1, 3), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("ours")},
 		})
-		require.NoError(t, err)
 		want := func(version uint64, snapshot *journal.Snapshot) {
 			t.Helper()
-			head, err := s.Head(t.Context(), id)
-			require.NoError(t, err)
+			head := mustHead(t, s, id)
 			assert.Equal(t, journal.Head{Aggregate: id, Version: version, Snapshot: snapshot}, head)
 		}
 		want(3, &journal.Snapshot{Number: 3, Payload: []byte("ours")})
@@ -98,14 +95,12 @@ func TestTheSnapshotsNumberCountsOnlyWhileTheSnapshotIsOurs(t *testing.T) {
 		s.foreignUpdate(t, id, 4, "theirs")
 		want(4, &journal.Snapshot{Number: 0, Payload: []byte("theirs")})
 
-		_, err = s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: 4, Events: events(5, 1)})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: id, Expected: 4, Events: events(5, 1)})
 		want(5, &journal.Snapshot{Number: 0, Payload: []byte("theirs")})
 
-		_, err = s.Append(t.Context(), storage.Commit{
+		mustAppend(t, s, storage.Commit{
 			Aggregate: id, Expected: 5, Events: events(6, 1), Snapshot: &journal.Snapshot{Number: 6, Payload: []byte("ours again")},
 		})
-		require.NoError(t, err)
 		want(6, &journal.Snapshot{Number: 6, Payload: []byte("ours again")})
 	})
 }
@@ -114,9 +109,7 @@ func TestAHeadWithoutPayloadHasNoSnapshot(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 2)
 
-		head, err := s.Head(t.Context(), user("1"))
-
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 2}, head)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -91,42 +92,38 @@ func TestANegativeLimitIsRefused(t *testing.T) {
 }
 
 func TestALimitedListCostsInProportionToTheLimit(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			const aggregates, limit, state, redundant = 400, 50, 3_000, 2
-			s, _ := inMemory(t, journal.Config{Layout: layout, Shards: 4})
-			for n := range aggregates {
-				c := storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: events(1, 1)}
-				if layout == journal.Classic { // rows that are read but not listed
-					c.Snapshot = &journal.Snapshot{Number: 1, Payload: make([]byte, state)}
-					c.Redundancy = &storage.Redundancy{Listed: []uint64{}, Keep: redundant}
-				}
-				_, err := s.Append(t.Context(), c)
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		const aggregates, limit, state, redundant = 400, 50, 3_000, 2
+		s, _ := inMemory(t, journal.Config{Layout: layout, Shards: 4})
+		for n := range aggregates {
+			c := storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: events(1, 1)}
+			if layout == journal.Classic { // rows that are read but not listed
+				c.Snapshot = &journal.Snapshot{Number: 1, Payload: make([]byte, state)}
+				c.Redundancy = &storage.Redundancy{Listed: []uint64{}, Keep: redundant}
+			}
+			mustAppend(t, s, c)
+		}
+		cost := func(q journal.HeadsQuery, want int) float64 {
+			t.Helper()
+			ctx, units := journal.CountUnits(t.Context())
+			found := 0
+			for _, err := range s.Heads(ctx, q) {
 				require.NoError(t, err)
+				found++
 			}
-			cost := func(q journal.HeadsQuery, want int) float64 {
-				t.Helper()
-				ctx, units := journal.CountUnits(t.Context())
-				found := 0
-				for _, err := range s.Heads(ctx, q) {
-					require.NoError(t, err)
-					found++
-				}
-				require.Equal(t, want, found)
-				return units.Read()
+			require.Equal(t, want, found)
+			return units.Read()
+		}
+		for _, aggregateType := range []string{"", "user-account"} {
+			all := cost(journal.HeadsQuery{AggregateType: aggregateType}, aggregates)
+			some := cost(journal.HeadsQuery{AggregateType: aggregateType, Limit: limit}, limit)
+			one := cost(journal.HeadsQuery{AggregateType: aggregateType, Limit: 1}, 1)
+			t.Logf("%q: %v of all, %v of %d, %v of one", aggregateType, all, some, limit, one)
+			assert.Less(t, some, 2*all*limit/aggregates)
+			assert.LessOrEqual(t, one, 4.0)
+			if layout == journal.Packed {
+				assert.LessOrEqual(t, some, limit+2.0, "the last commit of each, and a page of the index")
 			}
-			for _, aggregateType := range []string{"", "user-account"} {
-				all := cost(journal.HeadsQuery{AggregateType: aggregateType}, aggregates)
-				some := cost(journal.HeadsQuery{AggregateType: aggregateType, Limit: limit}, limit)
-				one := cost(journal.HeadsQuery{AggregateType: aggregateType, Limit: 1}, 1)
-				t.Logf("%q: %v of all, %v of %d, %v of one", aggregateType, all, some, limit, one)
-				assert.Less(t, some, 2*all*limit/aggregates)
-				assert.LessOrEqual(t, one, 4.0)
-				if layout == journal.Packed {
-					assert.LessOrEqual(t, some, limit+2.0, "the last commit of each, and a page of the index")
-				}
-			}
-		})
-	}
+		}
+	})
 }

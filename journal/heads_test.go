@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -32,11 +33,10 @@ func (s store) population(t *testing.T) map[aggregate.ID]journal.Head {
 	for _, aggregateType := range []string{"user", "user-account", "user-account-1", "order"} {
 		for n := range 6 {
 			id := aggregate.ID{Type: aggregateType, Value: fmt.Sprintf("account-%d", n)}
-			receipt, err := s.Append(t.Context(), storage.Commit{
+			receipt := mustAppend(t, s, storage.Commit{
 				Aggregate: id, Events: events(1, n+1), CommandID: "c", Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: []byte("state")},
 				Redundancy: &storage.Redundancy{Listed: []uint64{}, Keep: 1},
 			})
-			require.NoError(t, err)
 			head := journal.Head{Aggregate: id, Version: receipt.Version, Redundant: receipt.Redundant}
 			if n == 3 {
 				require.NoError(t, s.Delete(t.Context(), id, receipt.Version, journal.RemoveOptions{}))
@@ -59,30 +59,27 @@ func byAggregate(t *testing.T, heads []journal.Head) map[aggregate.ID]journal.He
 }
 
 func TestHeadsGivesEveryAggregateOnceWithoutItsSnapshot(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			s := setup(t, journal.Config{Layout: layout})
-			want := s.population(t)
-			for id, head := range want {
-				if s.isPacked() { // it would have to read the snapshots
-					head.Redundant = nil
-					want[id] = head
-				}
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		s := setup(t, journal.Config{Layout: layout})
+		want := s.population(t)
+		for id, head := range want {
+			if s.isPacked() { // it would have to read the snapshots
+				head.Redundant = nil
+				want[id] = head
 			}
+		}
 
-			assert.Equal(t, want, byAggregate(t, s.heads(t, journal.HeadsQuery{})))
-			for _, aggregateType := range []string{"user", "user-account", "user-account-1", "order", "nobody"} {
-				ofType := map[aggregate.ID]journal.Head{}
-				for id, head := range want {
-					if id.Type == aggregateType {
-						ofType[id] = head
-					}
+		assert.Equal(t, want, byAggregate(t, s.heads(t, journal.HeadsQuery{})))
+		for _, aggregateType := range []string{"user", "user-account", "user-account-1", "order", "nobody"} {
+			ofType := map[aggregate.ID]journal.Head{}
+			for id, head := range want {
+				if id.Type == aggregateType {
+					ofType[id] = head
 				}
-				assert.Equal(t, ofType, byAggregate(t, s.heads(t, journal.HeadsQuery{AggregateType: aggregateType})), aggregateType)
 			}
-		})
-	}
+			assert.Equal(t, ofType, byAggregate(t, s.heads(t, journal.HeadsQuery{AggregateType: aggregateType})), aggregateType)
+		}
+	})
 }
 
 func TestHeadsGoesOnBehindAnyHeadAndOverAnyPages(t *testing.T) {

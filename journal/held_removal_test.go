@@ -196,8 +196,7 @@ func deleteAmidACommit(t *testing.T, layout journal.Layout, size int) (met int) 
 	for i := range c.Events {
 		c.Events[i].Payload = bytes.Repeat([]byte("x"), size)
 	}
-	_, err := s.Append(t.Context(), c)
-	require.NoError(t, err)
+	mustAppend(t, s, c)
 	if met == 0 {
 		go remove()
 	}

@@ -14,19 +14,17 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func eachLayoutInMemory(t *testing.T, test func(t *testing.T, s store, db *dynamotest.DB)) {
 	t.Helper()
 	t.Parallel()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			s, db := inMemory(t, journal.Config{Layout: layout})
-			test(t, s, db)
-		})
-	}
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		s, db := inMemory(t, journal.Config{Layout: layout})
+		test(t, s, db)
+	})
 }
 
 func order(value string) aggregate.ID { return aggregate.ID{Type: "order", Value: value} }
@@ -319,8 +317,7 @@ func TestSnapshotsAreStoredAfterAJointCommit(t *testing.T) {
 		require.NoError(t, err)
 		for i, p := range parts {
 			assert.NoError(t, receipts[i].SnapshotError)
-			head, err := s.Head(t.Context(), p.Aggregate)
-			require.NoError(t, err)
+			head := mustHead(t, s, p.Aggregate)
 			require.NotNil(t, head.Snapshot)
 			assert.Equal(t, fmt.Sprint("state ", i), string(head.Snapshot.Payload))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
@@ -19,10 +20,9 @@ import (
 // keep commits one event and a snapshot of it.
 func keep(t *testing.T, j *engine.Engine, value string, version uint64) storage.Receipt {
 	t.Helper()
-	receipt, err := j.Append(t.Context(), storage.Commit{
+	receipt := mustAppend(t, j, storage.Commit{
 		Aggregate: user(value), Expected: version - 1, Events: events(int(version), 1), Snapshot: stateAt(version),
 	})
-	require.NoError(t, err)
 	return receipt
 }
 
@@ -31,14 +31,12 @@ func TestAJournalIsWrittenAndReadInEachLayout(t *testing.T) {
 		_, err := s.Head(t.Context(), user("1"))
 		require.ErrorIs(t, err, journal.ErrNotFound)
 		s.write(t, user("1"), 1, 1)
-		head, err := s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 1}, head, "no snapshot yet")
 		keep(t, s.Engine, "1", 2)
 		s.write(t, user("1"), 3, 1)
 
-		head, err = s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head = mustHead(t, s, user("1"))
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 3, Snapshot: stateAt(2)}, head)
 		s.requireVersion(t, user("1"), 3)
 		records, err := read(t, s.Engine, user("1"), 1, 3)
@@ -49,8 +47,7 @@ func TestAJournalIsWrittenAndReadInEachLayout(t *testing.T) {
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.EqualValues(t, 3, conflict.Actual)
-		head, err = s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head = mustHead(t, s, user("1"))
 		assert.Equal(t, stateAt(2), head.Snapshot, "a commit that is refused leaves no state")
 
 		j := s.through(t, s.onCommits(func(call int, send func() (*http.Response, error)) (*http.Response, error) {
@@ -71,9 +68,7 @@ func TestOpenTakesTheLayoutThatWasStored(t *testing.T) {
 		config := s.Config()
 		config.Layout = ""
 
-		j, err := journal.Open(t.Context(), s.client, config)
-
-		require.NoError(t, err)
+		j := testjournal.Open(t, s.client, config)
 		assert.Equal(t, stored, j.Config().Layout)
 	}
 }
@@ -133,14 +128,11 @@ func TestTheConfigOfAJournalOpensItAgain(t *testing.T) {
 	t.Parallel()
 	for _, given := range configs() {
 		s := setup(t, given)
-		j, err := journal.Open(t.Context(), s.client, s.Config())
-		require.NoError(t, err)
+		j := testjournal.Open(t, s.client, s.Config())
 		config := j.Config()
 		assert.Equal(t, config.Layout == journal.Packed, config.Classic == journal.ClassicOptions{})
 
-		again, err := journal.Open(t.Context(), s.client, config)
-
-		require.NoError(t, err)
+		again := testjournal.Open(t, s.client, config)
 		assert.Equal(t, j.Internal().Config.ClassicOptions, again.Internal().Config.ClassicOptions)
 		require.NoError(t, journal.MarkRestored(t.Context(), s.client, config))
 	}
@@ -194,8 +186,7 @@ func TestACommitPaysForTheStateInTheHead(t *testing.T) {
 			t.Helper()
 			calls := db.Record()
 			defer calls.Stop()
-			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: expected, Events: events(int(expected)+1, 1), Snapshot: snapshot})
-			require.NoError(t, err)
+			mustAppend(t, s, storage.Commit{Aggregate: user("1"), Expected: expected, Events: events(int(expected)+1, 1), Snapshot: snapshot})
 			units := 0.0
 			for _, c := range calls.Calls()[0].Capacity {
 				if c.Table == s.Config().Tables.Snapshot {
@@ -212,8 +203,7 @@ func TestACommitPaysForTheStateInTheHead(t *testing.T) {
 		units, _ := calls.Units()
 		assert.InDelta(t, want.version, units, 0, "%s, the version alone", layout)
 		calls.Reset()
-		head, err := s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.EqualValues(t, 2, head.Snapshot.Number)
 		assert.Len(t, calls.Calls(), 1, "one round trip")
 	}
@@ -225,12 +215,10 @@ func TestACommandWithoutEventsStoresNoSnapshot(t *testing.T) {
 		s := setup(t, journal.Config{Layout: layout})
 		keep(t, s.Engine, "1", 1)
 
-		receipt, err := s.Append(t.Context(), storage.Commit{
+		receipt := mustAppend(t, s, storage.Commit{
 			Aggregate: user("1"), Expected: 1, CommandID: "c", Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("other")},
 			Redundancy: &storage.Redundancy{Listed: []uint64{}, Keep: 1},
 		})
-
-		require.NoError(t, err)
 		assert.True(t, receipt.SnapshotLeftOut)
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 1, Snapshot: stateAt(1)}, s.head(t, user("1")))
 		assert.Empty(t, s.snapshots(t, user("1")))

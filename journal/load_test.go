@@ -48,8 +48,7 @@ func TestALoadGoesOnFromTheSnapshot(t *testing.T) {
 			{Aggregate: user("1"), Events: events(1, 4), Snapshot: stateAt(4)},
 			{Aggregate: user("1"), Expected: 4, Events: events(5, 20)},
 		} {
-			_, err := j.Append(t.Context(), c)
-			require.NoError(t, err)
+			mustAppend(t, j, c)
 		}
 		var l loading
 
@@ -134,10 +133,9 @@ func TestALoadStartsOverAfterATruncation(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 12)
 		j := s.afterHead(t, func() {
-			_, err := s.Append(t.Context(), storage.Commit{
+			mustAppend(t, s, storage.Commit{
 				Aggregate: user("1"), Expected: 12, Events: events(13, 1), Snapshot: stateAt(13),
 			})
-			require.NoError(t, err)
 			s.write(t, user("1"), 14, 2)
 			require.NoError(t, s.Truncate(t.Context(), user("1"), 13, journal.RemoveOptions{}))
 		})
@@ -182,10 +180,9 @@ func TestASnapshotThatCannotBeDecodedDoesNotEndALoad(t *testing.T) {
 			requests = 4 // the snapshot and the events, and again without it
 		}
 		s.write(t, user("1"), 1, 2)
-		_, err := s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(t.Context(), storage.Commit{
+		mustAppend(t, s.through(t, s.client, encodings(&wrapped{name: "a"})), storage.Commit{
 			Aggregate: user("1"), Expected: 2, Events: []storage.Event{{Payload: []byte("short")}}, Snapshot: stateAt(3),
 		})
-		require.NoError(t, err)
 		client := &meddler{Client: s.client}
 
 		for name, broken := range map[string]*wrapped{"no such encoding": nil, "no key": {name: "a", fail: errors.New("no key")}} {
@@ -206,7 +203,7 @@ func TestASnapshotThatCannotBeDecodedDoesNotEndALoad(t *testing.T) {
 		}
 
 		destroyed := &wrapped{name: "a", fail: fmt.Errorf("%w: of 1", journal.ErrKeyDestroyed)}
-		_, err = new(loading).load(t, s.through(t, client, encodings(destroyed)), user("1"))
+		_, err := new(loading).load(t, s.through(t, client, encodings(destroyed)), user("1"))
 		require.ErrorIs(t, err, journal.ErrKeyDestroyed)
 	})
 }

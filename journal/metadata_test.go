@@ -18,8 +18,7 @@ func TestMetadataThatIsNotTextSurvives(t *testing.T) {
 		for i := range commit.Events {
 			commit.Events[i].Metadata = odd
 		}
-		_, err := s.Append(t.Context(), commit)
-		require.NoError(t, err)
+		mustAppend(t, s, commit)
 
 		for _, to := range []int{1, 30} { // by key, and with the index
 			records, err := read(t, s.Engine, user("1"), 1, uint64(to))

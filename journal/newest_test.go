@@ -100,10 +100,9 @@ func TestNewestReadsLargeEventsAsTheyAreNeeded(t *testing.T) {
 	const count = 120
 	for n := range count {
 		db.Clock().Advance(time.Millisecond)
-		_, err := s.Append(t.Context(), storage.Commit{
+		mustAppend(t, s, storage.Commit{
 			Aggregate: user(fmt.Sprint(n % 9)), Expected: uint64(n / 9), Events: []storage.Event{{Type: "large", Payload: make([]byte, 7_900)}},
 		})
-		require.NoError(t, err)
 	}
 	all, _ := topicTail(t, s.Engine, time.Time{})
 	slices.Reverse(all)
@@ -158,8 +157,7 @@ func TestNewestGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{failing}})
 	for n := range 3 {
 		s.clock.advance(time.Millisecond)
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
 	}
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Engine.Config.Attributes.Payload: nil})
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": text("unknown")})

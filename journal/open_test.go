@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
@@ -22,8 +23,7 @@ func TestOpenTakesTheStoredShardCountWhereNoneIsGiven(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		config := s.Config()
 		config.Shards = 0
-		j, err := journal.Open(t.Context(), s.client, config)
-		require.NoError(t, err)
+		j := testjournal.Open(t, s.client, config)
 
 		assert.Equal(t, 7, j.Shards())
 		assert.Equal(t, 7, j.Config().Shards)

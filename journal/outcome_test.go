@@ -28,8 +28,7 @@ func one(value string) storage.Commit {
 // requireWrittenOnce requires the commit's event in the store, and later events up to a version.
 func (s store) requireWrittenOnce(t *testing.T, value string, receipt storage.Receipt, version int) {
 	t.Helper()
-	head, err := s.Head(t.Context(), user(value))
-	require.NoError(t, err)
+	head := mustHead(t, s, user(value))
 	require.EqualValues(t, version, head.Version)
 	records, err := read(t, s.Engine, user(value), 1, uint64(version))
 	require.NoError(t, err)
@@ -50,9 +49,7 @@ func TestALostReplyIsSuccessOnce(t *testing.T) {
 			return send()
 		}))
 
-		receipt, err := j.Append(t.Context(), one("1"))
-
-		require.NoError(t, err)
+		receipt := mustAppend(t, j, one("1"))
 		assert.Equal(t, 2, sent)
 		assert.EqualValues(t, 1, receipt.Version)
 		s.requireWrittenOnce(t, "1", receipt, 1)
@@ -83,9 +80,7 @@ func TestALostReplyIsSuccessAlsoWhenTheTokenIsForgotten(t *testing.T) {
 				}
 				j := s.through(t, client)
 
-				receipt, err := j.Append(t.Context(), one(name))
-
-				require.NoError(t, err)
+				receipt := mustAppend(t, j, one(name))
 				assert.EqualValues(t, 1, receipt.Version)
 				s.requireWrittenOnce(t, name, receipt, 2)
 			})
@@ -105,9 +100,7 @@ func TestACommitThatTheClientSentTwiceIsSuccess(t *testing.T) {
 		j := s.through(t, client)
 		client.calls = nil
 
-		receipt, err := j.Append(t.Context(), one("1"))
-
-		require.NoError(t, err)
+		receipt := mustAppend(t, j, one("1"))
 		s.requireWrittenOnce(t, "1", receipt, 1)
 		assert.Equal(t, map[string]int{"transact": 1}, client.calls, "the refusal itself tells")
 	})
@@ -132,10 +125,9 @@ func TestALostReplyWhoseEventsWereRemovedSinceIsNoConflict(t *testing.T) {
 				return out, err
 			}
 			require.NoError(t, err)
-			_, err = s.Append(t.Context(), storage.Commit{
+			mustAppend(t, s, storage.Commit{
 				Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 			})
-			require.NoError(t, err)
 			require.NoError(t, s.Truncate(t.Context(), user("1"), 2, journal.RemoveOptions{}))
 			return nil, errConnectionLost
 		}
@@ -202,9 +194,7 @@ func TestARequestThatNeverArrivedIsSentAgain(t *testing.T) {
 			return send()
 		}))
 
-		receipt, err := j.Append(t.Context(), one("1"))
-
-		require.NoError(t, err)
+		receipt := mustAppend(t, j, one("1"))
 		s.requireWrittenOnce(t, "1", receipt, 1)
 	})
 }
@@ -310,9 +300,7 @@ func TestWhatAnotherTransactionOrThrottlingHoldsUpIsSentAgain(t *testing.T) {
 					return send()
 				}))
 
-				receipt, err := j.Append(t.Context(), one(name))
-
-				require.NoError(t, err)
+				receipt := mustAppend(t, j, one(name))
 				s.requireWrittenOnce(t, name, receipt, 1)
 			})
 		}
@@ -366,9 +354,7 @@ func TestAnOutcomeThatStaysUnknownUntilTheBudgetEndsIsReadFromTheTable(t *testin
 			return lose(t, send)
 		}), impatient)
 
-		receipt, err := j.Append(t.Context(), one("1"))
-
-		require.NoError(t, err)
+		receipt := mustAppend(t, j, one("1"))
 		s.requireWrittenOnce(t, "1", receipt, 1)
 	})
 }

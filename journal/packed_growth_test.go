@@ -70,10 +70,9 @@ func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
 					read()
 				default:
 					id := user(fmt.Sprint(r.IntN(40)))
-					receipt, err := writers[r.IntN(len(writers))].Append(t.Context(), storage.Commit{
+					receipt := mustAppend(t, writers[r.IntN(len(writers))], storage.Commit{
 						Aggregate: id, Expected: versions[id], Proven: true, Events: events(int(versions[id])+1, 1+r.IntN(2)),
 					})
-					require.NoError(t, err)
 					versions[id] = receipt.Version
 				}
 			}

@@ -35,13 +35,11 @@ func TestPackedACommandWithoutEventsTakesEffectOnce(t *testing.T) {
 	s.write(t, user("ada"), 1, 1)
 	found, err := s.Load(t.Context(), user("ada"), func(journal.Head, error) uint64 { return 0 }, func(*journal.Record) error { return nil })
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, CommandID: "x"})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 1, CommandID: "x"})
 	// The writer has loaded before: another command, and then x.
-	receipt, err := s.Append(t.Context(), storage.Commit{
+	receipt := mustAppend(t, s, storage.Commit{
 		Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1), CommandID: "y", Commands: found.Commands,
 	})
-	require.NoError(t, err)
 	_, err = s.Append(t.Context(), storage.Commit{
 		Aggregate: user("ada"), Expected: 2, Proven: true, Events: events(3, 1), CommandID: "x", Commands: receipt.Commands,
 	})
@@ -54,13 +52,11 @@ func TestPackedASnapshotKeepsCommandsWithoutEvents(t *testing.T) {
 	s.write(t, user("ada"), 1, 1)
 	found, err := s.Load(t.Context(), user("ada"), func(journal.Head, error) uint64 { return 0 }, func(*journal.Record) error { return nil })
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, CommandID: "x"})
-	require.NoError(t, err)
-	_, err = s.Append(t.Context(), storage.Commit{
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 1, CommandID: "x"})
+	mustAppend(t, s, storage.Commit{
 		Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1), Commands: found.Commands,
 		Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("2")},
 	})
-	require.NoError(t, err)
 	s.requireKnown(t, user("ada"), "x")
 }
 
@@ -70,8 +66,7 @@ func TestPackedManyCommandsWithoutEventsAreAllKnown(t *testing.T) {
 	s.write(t, user("ada"), 1, 1)
 	const commands = 100
 	for n := range commands {
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
 	}
 	check := func(expected uint64) {
 		for n := range commands {
@@ -87,8 +82,7 @@ func TestPackedManyCommandsWithoutEventsAreAllKnown(t *testing.T) {
 	s.write(t, user("ada"), 3, 1)
 	require.NoError(t, s.Truncate(t.Context(), user("ada"), 3, journal.RemoveOptions{}))
 	check(3)
-	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 3, Proven: true, CommandID: "last look"})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 3, Proven: true, CommandID: "last look"})
 	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.RemoveOptions{}))
 	s.requireKnown(t, user("ada"), "last look")
 	for _, it := range s.scan(t, s.Config().Tables.Journal) {
@@ -104,8 +98,7 @@ func TestPackedACommandThatBecameAGuardMeanwhileIsKnown(t *testing.T) {
 	found, err := s.Load(t.Context(), user("ada"), func(journal.Head, error) uint64 { return 0 }, func(*journal.Record) error { return nil })
 	require.NoError(t, err)
 	for n := range 100 {
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
 	}
 	for n := range 100 {
 		_, err := s.Append(t.Context(), storage.Commit{
@@ -154,8 +147,7 @@ func TestPackedACommandWhoseReplyWasLostIsKnownAmongGuards(t *testing.T) {
 	}
 	db.Inject(dynamotest.PauseReply(after), dynamotest.On("PutItem"), dynamotest.Times(1))
 	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
-	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: "mine"})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: "mine"})
 	s.requireKnown(t, user("ada"), "mine")
 }
 
@@ -209,11 +201,9 @@ func TestPackedCommandsWithoutEventsAtATimeWriteFewGuards(t *testing.T) {
 func TestPackedATailReadDoesNotTakeAPlaceholderForACommit(t *testing.T) {
 	t.Parallel()
 	s, _ := inMemory(t, packed)
-	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), CommandID: "look"})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), CommandID: "look"})
 	stale := s.get(t, s.Config().Tables.Journal, s.packedKey(user("ada"), "1"))
-	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Events: []storage.Event{{Type: "x", Payload: make([]byte, 2_000)}}})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Events: []storage.Event{{Type: "x", Payload: make([]byte, 2_000)}}})
 	client := &behind{Client: s.client, item: stale}
 	page, err := s.through(t, client).TailShard(t.Context(), storage.TailQuery{AggregateType: user("ada").Type, Shard: s.Shard(user("ada"))})
 	require.NoError(t, err)
@@ -245,8 +235,7 @@ func TestPackedEventsThatAreNotThereAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
 	s.write(t, user("ada"), 1, 5)
-	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 5, CommandID: "look"})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 5, CommandID: "look"})
 	s.write(t, user("bob"), 1, 5)
 	require.NoError(t, s.Delete(t.Context(), user("bob"), 5, journal.RemoveOptions{}))
 	beyond := func(id aggregate.ID) (last error) {

@@ -45,8 +45,7 @@ var waysToKeep = map[string]struct {
 	"a commit of several items": {1, func(t *testing.T, first store, wait func(), then store) int {
 		large := events(1, 2)
 		large[0].Payload, large[1].Payload = make([]byte, 300<<10), make([]byte, 300<<10)
-		_, err := first.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Events: large, CommandID: "0"})
-		require.NoError(t, err)
+		mustAppend(t, first, storage.Commit{Aggregate: user("ada"), Events: large, CommandID: "0"})
 		wait()
 		then.commitSnapshot(t, user("ada"), 2, "three")
 		return 3

@@ -73,11 +73,10 @@ func (s store) proven(t *testing.T, id aggregate.ID, expected uint64, n int) (st
 // commitSnapshot appends an event with a snapshot.
 func (s store) commitSnapshot(t *testing.T, id aggregate.ID, expected uint64, state string) {
 	t.Helper()
-	receipt, err := s.Append(t.Context(), storage.Commit{
+	receipt := mustAppend(t, s, storage.Commit{
 		Aggregate: id, Expected: expected, Events: events(int(expected)+1, 1),
 		Snapshot: &journal.Snapshot{Number: expected + 1, Payload: []byte(state)},
 	})
-	require.NoError(t, err)
 	require.NoError(t, receipt.SnapshotError)
 }
 
@@ -219,8 +218,7 @@ func TestPackedASnapshotOfALostHistoryIsNotUsed(t *testing.T) {
 	l, err := s.load(t.Context(), user("ada"))
 	require.NoError(t, err)
 	assert.Equal(t, loaded{numbers: []uint64{1, 2, 3, 4}, version: 4}, l)
-	head, err := s.Head(t.Context(), user("ada"))
-	require.NoError(t, err)
+	head := mustHead(t, s, user("ada"))
 	assert.Nil(t, head.Snapshot)
 	require.ErrorIs(t, s.Truncate(t.Context(), user("ada"), 4, journal.RemoveOptions{}), journal.ErrNotCovered)
 
@@ -253,12 +251,11 @@ func TestPackedALateSnapshotDoesNotBringBackWhatWasDeleted(t *testing.T) {
 	proxy.Inject(dynamotest.Pause(func(ctx context.Context) {
 		assert.NoError(t, s.Delete(ctx, user("ada"), 3, journal.RemoveOptions{}))
 	}), dynamotest.On("UpdateItem"), dynamotest.Times(1))
-	_, err := late.Append(t.Context(), storage.Commit{
+	mustAppend(t, late, storage.Commit{
 		Aggregate: user("ada"), Expected: 2, Events: events(3, 1), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("late")},
 	})
-	require.NoError(t, err)
 
-	_, err = s.load(t.Context(), user("ada"))
+	_, err := s.load(t.Context(), user("ada"))
 	require.ErrorAs(t, err, new(*journal.DeletedError))
 	for _, it := range s.scan(t, s.Config().Tables.Snapshot) {
 		assert.Nil(t, it["s"], "no state is left")
@@ -290,8 +287,7 @@ func TestPackedACommitThatShowsInPartIsReadAgain(t *testing.T) {
 	for i := range large {
 		large[i].Payload = []byte(strings.Repeat("x", 300<<10))
 	}
-	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Events: large})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Events: large})
 	proxy := dynamotest.NewProxy(t, s.client)
 	proxy.Inject(dynamotest.Hide(func(it item) bool {
 		return it["skey"].(*types.AttributeValueMemberN).Value == "3"
@@ -315,8 +311,7 @@ func TestPackedCommandIDsOutliveSnapshotsAndTruncation(t *testing.T) {
 		if n%10 == 9 {
 			c.Snapshot = &journal.Snapshot{Number: n + 1, Payload: []byte("state")}
 		}
-		receipt, err := s.Append(t.Context(), c)
-		require.NoError(t, err)
+		receipt := mustAppend(t, s, c)
 		known = receipt.Commands
 	}
 	require.NoError(t, s.Truncate(t.Context(), user("ada"), commands+1, journal.RemoveOptions{}))
@@ -346,8 +341,7 @@ func TestPackedATailPageHasAllEventsWhateverTheirSize(t *testing.T) {
 			for k := range list {
 				list[k].Payload = []byte(strings.Repeat("x", r.IntN(1500)))
 			}
-			receipt, err := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: version, Proven: true, Events: list})
-			require.NoError(t, err)
+			receipt := mustAppend(t, s, storage.Commit{Aggregate: id, Expected: version, Proven: true, Events: list})
 			version = receipt.Version
 			want += len(list)
 		}
@@ -436,11 +430,10 @@ func TestPackedTheSnapshotThatTruncationKeepsKnowsTheCommands(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
 	for n := range uint64(3) {
-		_, err := s.Append(t.Context(), storage.Commit{
+		mustAppend(t, s, storage.Commit{
 			Aggregate: user("ada"), Expected: n, Events: events(int(n)+1, 1), CommandID: fmt.Sprint("command ", n+1),
 			Snapshot: &journal.Snapshot{Number: n + 1, Payload: []byte("old")},
 		})
-		require.NoError(t, err)
 	}
 	require.NoError(t, s.Truncate(t.Context(), user("ada"), 4, journal.RemoveOptions{}))
 	s.commitSnapshot(t, user("ada"), 3, "new")
@@ -468,9 +461,8 @@ func TestPackedTwoExecutionsOfACommandWithoutEventsAreOne(t *testing.T) {
 	for id, version := range map[string]uint64{"at 0": 0, "at 1": 1} {
 		// Neither knows the other's command, because both have read before.
 		commit := storage.Commit{Aggregate: user(id), Expected: version, Proven: true, CommandID: "pay", Commands: &storage.Commands{Version: version}}
-		receipt, err := s.Append(t.Context(), commit)
-		require.NoError(t, err)
-		_, err = s.Append(t.Context(), commit)
+		receipt := mustAppend(t, s, commit)
+		_, err := s.Append(t.Context(), commit)
 		var duplicate *journal.DuplicateCommandError
 		require.ErrorAs(t, err, &duplicate, id)
 		assert.Equal(t, receipt.CommitID, duplicate.CommitID, id)
@@ -530,8 +522,7 @@ func TestPackedGuardsOfCommandsDisturbNoReader(t *testing.T) {
 		if n == commands-1 {
 			c.Snapshot = &journal.Snapshot{Number: commands, Payload: []byte("state")}
 		}
-		_, err := s.Append(t.Context(), c)
-		require.NoError(t, err)
+		mustAppend(t, s, c)
 	}
 	_, err := s.execute(t, id, commands, 0, "no events")
 	require.NoError(t, err)
@@ -584,10 +575,8 @@ func TestPackedACommitIsOnePut(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, packed)
 	calls := db.Record()
-	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Events: events(1, 50)})
-	require.NoError(t, err)
-	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 50, Proven: true, Events: events(51, 1), CommandID: "x", Commands: &storage.Commands{Version: 50}})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Events: events(1, 50)})
+	mustAppend(t, s, storage.Commit{Aggregate: user("ada"), Expected: 50, Proven: true, Events: events(51, 1), CommandID: "x", Commands: &storage.Commands{Version: 50}})
 	assert.Equal(t, map[string]int{"PutItem": 2}, calls.Counts())
 	out, err := s.client.Query(t.Context(), &dynamodb.QueryInput{
 		TableName: aws.String(s.Config().Tables.Journal), KeyConditionExpression: aws.String("pkey = :p"),
@@ -604,8 +593,7 @@ func TestPackedAPageOfTheTailHasAMegabyteAtMost(t *testing.T) {
 	for n := range commits {
 		large := events(1, 1)
 		large[0].Payload = []byte(strings.Repeat("x", size))
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: large})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: large})
 	}
 	seen, q := 0, storage.TailQuery{AggregateType: user("").Type}
 	for more := true; more; {
@@ -627,8 +615,7 @@ func TestPackedAPageOfTheTailReadsKeysSideBySide(t *testing.T) {
 	for n := range commits {
 		large := events(1, 1)
 		large[0].Payload = []byte(strings.Repeat("x", 1<<10))
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: large, Proven: true})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: large, Proven: true})
 	}
 	q := storage.TailQuery{AggregateType: user("").Type}
 	client := &meddler{Client: s.client}
@@ -682,8 +669,7 @@ func TestPackedManyKeysOfMetadataCanBeRead(t *testing.T) {
 	for n := range 70_000 {
 		metadata[strconv.FormatInt(int64(n), 36)] = ""
 	}
-	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: []storage.Event{{Type: "x", Metadata: metadata}}})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("1"), Events: []storage.Event{{Type: "x", Metadata: metadata}}})
 	for record, err := range s.Engine.Events(t.Context(), user("1"), 1, 1) {
 		require.NoError(t, err)
 		assert.Len(t, record.Metadata, len(metadata))
@@ -706,14 +692,12 @@ func TestPackedATruncationNeedsASnapshotOfThisHistory(t *testing.T) {
 		s.put(t, s.Config().Tables.Journal, it)
 	}
 	s.Engine = s.through(t, s.client)
-	head, err := s.Head(t.Context(), user("1"))
-	require.NoError(t, err)
+	head := mustHead(t, s, user("1"))
 	assert.Zero(t, head.TruncatedBefore)
 	require.ErrorIs(t, s.Truncate(t.Context(), user("1"), 2, journal.RemoveOptions{}), journal.ErrNotCovered)
 	s.requireVersion(t, user("1"), 5)
 	s.commitSnapshot(t, user("1"), 5, "six again")
 	require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.RemoveOptions{}))
-	head, err = s.Head(t.Context(), user("1"))
-	require.NoError(t, err)
+	head = mustHead(t, s, user("1"))
 	assert.EqualValues(t, 3, head.TruncatedBefore)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -28,10 +29,9 @@ func stateAt(n uint64) *journal.Snapshot {
 // snap commits one event and a redundant snapshot of it.
 func snap(t *testing.T, j *engine.Engine, id aggregate.ID, expected uint64, r storage.Redundancy) storage.Receipt {
 	t.Helper()
-	receipt, err := j.Append(t.Context(), storage.Commit{
+	receipt := mustAppend(t, j, storage.Commit{
 		Aggregate: id, Expected: expected, Events: events(int(expected)+1, 1), Snapshot: stateAt(expected + 1), Redundancy: &r,
 	})
-	require.NoError(t, err)
 	require.False(t, receipt.SnapshotLeftOut)
 	return receipt
 }
@@ -59,8 +59,7 @@ func (s store) snapshots(t *testing.T, id aggregate.ID) []uint64 {
 // requireListed requires that the head and the table name the same snapshots.
 func (s store) requireListed(t *testing.T, id aggregate.ID, listed, rows []uint64) {
 	t.Helper()
-	head, err := s.Head(t.Context(), id)
-	require.NoError(t, err)
+	head := mustHead(t, s, id)
 	require.Equal(t, listed, head.Redundant, "listed")
 	require.Equal(t, rows, s.snapshots(t, id), "rows")
 }
@@ -78,11 +77,10 @@ func TestARedundantSnapshotIsARowToTheLetterOfTheSchema(t *testing.T) {
 					version = 6
 				}
 				payload := fmt.Sprintf("state %d", version)
-				_, err := s.Append(t.Context(), storage.Commit{
+				mustAppend(t, s, storage.Commit{
 					Aggregate: id, Expected: uint64(version - 3), Events: events(version-2, 3), Snapshot: stateAt(uint64(version)),
 					Redundancy: &storage.Redundancy{Listed: []uint64{}, Keep: 1, TTL: ttl},
 				})
-				require.NoError(t, err)
 				sum := sha256.Sum256([]byte(payload))
 				want := item{
 					a.PartitionKey:    text(storage.ShardKey(id.Type, s.Shard(id))),
@@ -133,7 +131,7 @@ func TestAsManySnapshotsAreKeptAsAskedForAndTheOldestGoFirst(t *testing.T) {
 }
 
 func TestSnapshotsWhoseRemovalFailedAreDeletedByLaterCommits(t *testing.T) {
-	onClassicInFakeTime(t, func(t *testing.T, s store) {
+	inFakeTime(t, map[string]journal.Config{"classic": renamed}, func(t *testing.T, s store) {
 		id := user("1")
 		proxy := dynamotest.NewProxy(t, s.client)
 		j := s.through(t, proxy.Client(testdb.Once), impatient)
@@ -244,8 +242,7 @@ func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
 			assert.Nil(t, receipt.Surplus)
 		}
 		s.requireListed(t, id, []uint64{1, 2, 3, 4}, []uint64{1, 2, 3, 4})
-		head, err := s.Head(t.Context(), id)
-		require.NoError(t, err)
+		head := mustHead(t, s, id)
 
 		receipt := snap(t, s.Engine, id, 4, storage.Redundancy{Listed: head.Redundant, Keep: 1})
 
@@ -260,11 +257,9 @@ func TestACommitWithoutSnapshotLeavesTheListAsItIs(t *testing.T) {
 		id := user("1")
 		listed := snap(t, s.Engine, id, 0, storage.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
 
-		receipt, err := s.Append(t.Context(), storage.Commit{
+		receipt := mustAppend(t, s, storage.Commit{
 			Aggregate: id, Expected: 1, Events: events(2, 1), Redundancy: &storage.Redundancy{Listed: listed, Keep: 1},
 		})
-
-		require.NoError(t, err)
 		assert.Equal(t, []uint64{1}, receipt.Redundant)
 		assert.Empty(t, receipt.Surplus)
 		s.requireListed(t, id, []uint64{1}, []uint64{1})
@@ -291,16 +286,14 @@ func TestSnapshotsWithATimeToLiveAreLeftToDynamoDB(t *testing.T) {
 	s.requireListed(t, id, []uint64{3, 4}, []uint64{3, 4})
 	db.Clock().Advance(10 * time.Minute)
 	s.requireListed(t, id, []uint64{3, 4}, []uint64{4})
-	head, err := s.Head(t.Context(), id)
-	require.NoError(t, err)
+	head := mustHead(t, s, id)
 	got, err := s.SnapshotBefore(t.Context(), head, 3)
 	require.NoError(t, err)
 	assert.Nil(t, got, "a row that has expired is as good as none")
 
 	db.Clock().Advance(1000 * time.Hour)
 	s.requireListed(t, id, []uint64{3, 4}, nil)
-	head, err = s.Head(t.Context(), id)
-	require.NoError(t, err)
+	head = mustHead(t, s, id)
 	assert.Equal(t, stateAt(4), head.Snapshot, "the latest stays")
 }
 
@@ -314,12 +307,10 @@ func TestAFullCommitLeavesOutWhatItCanDoWithout(t *testing.T) {
 			}
 			n := storage.MaxEvents - free
 
-			receipt, err := s.Append(t.Context(), storage.Commit{
+			receipt := mustAppend(t, s, storage.Commit{
 				Aggregate: id, Expected: 3, Events: events(4, n), Snapshot: stateAt(uint64(3 + n)),
 				Redundancy: &storage.Redundancy{Listed: listed, Keep: 1},
 			})
-
-			require.NoError(t, err)
 			version := uint64(3 + n)
 			assert.False(t, receipt.SnapshotLeftOut, "the head has room")
 			want := []uint64{1, 2, 3}
@@ -328,35 +319,28 @@ func TestAFullCommitLeavesOutWhatItCanDoWithout(t *testing.T) {
 			}
 			assert.Equal(t, want, receipt.Redundant, "%d actions free", free)
 			s.requireListed(t, id, want, want)
-			head, err := s.Head(t.Context(), id)
-			require.NoError(t, err)
+			head := mustHead(t, s, id)
 			assert.Equal(t, stateAt(version), head.Snapshot)
 		}
 	})
 }
 
 func TestASnapshotThatIsTooLargeLeavesTheRedundantOnesAsTheyAre(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			s := setup(t, journal.Config{Layout: layout})
-			id := user("1")
-			listed := snap(t, s.Engine, id, 0, storage.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		s := setup(t, journal.Config{Layout: layout})
+		id := user("1")
+		listed := snap(t, s.Engine, id, 0, storage.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
 
-			receipt, err := s.Append(t.Context(), storage.Commit{
-				Aggregate: id, Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: make([]byte, storage.MaxItemBytes)},
-				Redundancy: &storage.Redundancy{Listed: listed, Keep: 1},
-			})
-
-			require.NoError(t, err)
-			assert.True(t, receipt.SnapshotLeftOut)
-			assert.Equal(t, listed, receipt.Redundant)
-			s.requireListed(t, id, listed, []uint64{1})
-			head, err := s.Head(t.Context(), id)
-			require.NoError(t, err)
-			assert.Equal(t, stateAt(1), head.Snapshot)
+		receipt := mustAppend(t, s, storage.Commit{
+			Aggregate: id, Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: make([]byte, storage.MaxItemBytes)},
+			Redundancy: &storage.Redundancy{Listed: listed, Keep: 1},
 		})
-	}
+		assert.True(t, receipt.SnapshotLeftOut)
+		assert.Equal(t, listed, receipt.Redundant)
+		s.requireListed(t, id, listed, []uint64{1})
+		head := mustHead(t, s, id)
+		assert.Equal(t, stateAt(1), head.Snapshot)
+	})
 }
 
 // Without room for the list, the head would be over 400 KB, and the commit would fail because of an
@@ -423,8 +407,7 @@ func TestTheSnapshotBeforeAnEventIsTheLatestThatIsNotAfterIt(t *testing.T) {
 					s.write(t, id, int(n)+1, 1)
 				}
 			}
-			head, err := s.Head(t.Context(), id)
-			require.NoError(t, err)
+			head := mustHead(t, s, id)
 			require.Equal(t, []uint64{3, 6, 9}, head.Redundant)
 			want := func(number, snapshot uint64) {
 				t.Helper()
@@ -490,10 +473,9 @@ func TestASnapshotThatIsLeftOutIsReplacedByALaterOne(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		id := user(strings.Repeat("x", 900)) // a long id leaves less room for the state
 		for n, size := range []int{storage.MaxItemBytes - 2_000, 100} {
-			receipt, err := s.Append(t.Context(), storage.Commit{
+			receipt := mustAppend(t, s, storage.Commit{
 				Aggregate: id, Expected: uint64(n), Events: events(n+1, 1), Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: make([]byte, size)},
 			})
-			require.NoError(t, err)
 			assert.Equal(t, n == 0, receipt.SnapshotLeftOut)
 		}
 	})
@@ -511,9 +493,7 @@ func TestWritesOfTheCallerComeBeforeSnapshots(t *testing.T) {
 			commit.Writes = append(commit.Writes, c.count(fmt.Sprint(n)))
 		}
 
-		receipt, err := s.Append(t.Context(), commit)
-
-		require.NoError(t, err)
+		receipt := mustAppend(t, s, commit)
 		assert.False(t, receipt.SnapshotLeftOut)
 		if layout == journal.Classic { // in the packed layout it is not in the transaction
 			assert.Empty(t, receipt.Redundant)

@@ -33,10 +33,9 @@ func (s store) covered(t *testing.T, id aggregate.ID, n int) {
 	for i := 1; i < n && s.isPacked(); i++ {
 		s.write(t, id, i, 1)
 	}
-	_, err := s.Append(t.Context(), storage.Commit{
+	mustAppend(t, s, storage.Commit{
 		Aggregate: id, Expected: uint64(n - 1), Events: events(n, 1), Snapshot: stateAt(uint64(n)),
 	})
-	require.NoError(t, err)
 }
 
 // numbers returns the numbers of an aggregate's events in the table, by their keys.
@@ -68,8 +67,7 @@ func numbersFrom(from, to int) (numbers []int) {
 
 func (s store) head(t *testing.T, id aggregate.ID) journal.Head {
 	t.Helper()
-	head, err := s.Head(t.Context(), id)
-	require.NoError(t, err)
+	head := mustHead(t, s, id)
 	return head
 }
 

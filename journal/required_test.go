@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -18,9 +19,7 @@ func requiring(t *testing.T) (*dynamotest.DB, func(...journal.Encoding) *journal
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1, RequiredEncodings: []string{"a"}}))
 	return db, func(list ...journal.Encoding) *journal.Journal {
 		t.Helper()
-		j, err := journal.Open(t.Context(), db.Client(), journal.Config{Encodings: list})
-		require.NoError(t, err)
-		return j
+		return testjournal.Open(t, db.Client(), journal.Config{Encodings: list})
 	}
 }
 
@@ -55,12 +54,10 @@ func TestAPlainPayloadIsRefusedWhereAnEncodingIsRequired(t *testing.T) {
 	t.Parallel()
 	db, open := requiring(t)
 	j := open(&wrapped{name: "a"})
-	_, err := j.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, j, storage.Commit{
 		Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 	})
-	require.NoError(t, err)
-	_, err = j.Head(t.Context(), user("1"))
-	require.NoError(t, err)
+	mustHead(t, j, user("1"))
 
 	s := store{Engine: j.Internal(), client: db.Client()}
 	forge := func(table string, number int) {

@@ -68,8 +68,7 @@ func TestRestoredEventsAreAsTheyWere(t *testing.T) {
 		stored, err := read(t, s.Engine, user("1"), 1, 12)
 		require.NoError(t, err)
 		s.requireRestored(t, records, stored)
-		head, err := s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.Equal(t, r.Head, head)
 	})
 }
@@ -149,8 +148,7 @@ func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {
 		}
 		_, err := s.Restore(t.Context(), r)
 		require.NoError(t, err)
-		head, err := s.Head(t.Context(), user("1"))
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.Equal(t, r.Head, head)
 		_, err = read(t, s.Engine, user("1"), 1, 9)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
@@ -192,8 +190,7 @@ func TestAHeadWithoutEventsIsRestored(t *testing.T) {
 				_, err := s.Restore(t.Context(), storage.Restoration{Head: want})
 				require.NoError(t, err)
 			}
-			head, err := s.Head(t.Context(), want.Aggregate)
-			require.NoError(t, err)
+			head := mustHead(t, s, want.Aggregate)
 			assert.Equal(t, want, head)
 		}
 		tombstone.Version, tombstone.TruncatedBefore = 10, 11
@@ -211,9 +208,7 @@ func TestAForeignSnapshotIsRestored(t *testing.T) {
 		receipt, err := s.Restore(t.Context(), r)
 		require.NoError(t, err)
 
-		head, err := s.Head(t.Context(), user("1"))
-
-		require.NoError(t, err)
+		head := mustHead(t, s, user("1"))
 		assert.Equal(t, r.Head, head)
 		assert.False(t, receipt.SnapshotLeftOut)
 	})
@@ -381,10 +376,8 @@ func TestPackedARestorationKeepsCommandIDs(t *testing.T) {
 	records := old(user("1"), 1, 9)
 	_, err := s.Restore(t.Context(), restoration(user("1"), 0, records[:3]))
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), CommandID: "pay"})
-	require.NoError(t, err)
-	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 4, CommandID: "look"})
-	require.NoError(t, err)
+	mustAppend(t, s, storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), CommandID: "pay"})
+	mustAppend(t, s, storage.Commit{Aggregate: user("1"), Expected: 4, CommandID: "look"})
 
 	next := restoration(user("1"), 4, records[4:])
 	next.Head.Snapshot = &journal.Snapshot{Number: 9, Payload: []byte("{}")}
@@ -408,10 +401,9 @@ func TestPackedARestorationBeginsWhereACommandWasNoted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := setup(t, packed)
-			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), CommandID: "look"})
-			require.NoError(t, err)
+			mustAppend(t, s, storage.Commit{Aggregate: user("1"), CommandID: "look"})
 			head.Aggregate = user("1")
-			_, err = s.Restore(t.Context(), storage.Restoration{Head: head, Records: old(user("1"), 1, 2)[max(1, head.TruncatedBefore)-1:]})
+			_, err := s.Restore(t.Context(), storage.Restoration{Head: head, Records: old(user("1"), 1, 2)[max(1, head.TruncatedBefore)-1:]})
 			require.NoError(t, err)
 			s.requireKnown(t, user("1"), "look")
 		})

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -106,9 +107,7 @@ func setup(t *testing.T, config journal.Config) store {
 		// On a busy machine a commit of 4 MB can take longer than the default.
 		config.RetryBudget = time.Minute
 	}
-	require.NoError(t, journal.Create(t.Context(), s.client, config))
-	j, err := journal.Open(t.Context(), s.client, config)
-	require.NoError(t, err)
+	j := testjournal.New(t, s.client, config)
 	s.Engine = j.Internal()
 	return s
 }
@@ -118,12 +117,6 @@ func onClassic(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
 	t.Parallel()
 	test(t, setup(t, renamed))
-}
-
-// onClassicInFakeTime runs a test about time limits like onClassic.
-func onClassicInFakeTime(t *testing.T, test func(t *testing.T, s store)) {
-	t.Helper()
-	inFakeTime(t, map[string]journal.Config{"classic": renamed}, test)
 }
 
 // eachLayoutInFakeTime runs a test about time limits like eachLayout.
@@ -150,8 +143,7 @@ func (s store) through(t *testing.T, client journal.Client, change ...func(*jour
 	for _, c := range change {
 		c(&config)
 	}
-	j, err := journal.Open(t.Context(), client, config)
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, config)
 	return j.Internal()
 }
 
@@ -174,10 +166,30 @@ func (s store) write(t *testing.T, id aggregate.ID, from, n int) {
 	t.Helper()
 	for n > 0 {
 		count := min(n, storage.MaxEvents)
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: uint64(from - 1), Events: events(from, count)})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: id, Expected: uint64(from - 1), Events: events(from, count)})
 		from, n = from+count, n-count
 	}
+}
+
+// mustAppend fails the test on an error, and mustHead too.
+func mustAppend(t *testing.T, j interface {
+	Append(ctx context.Context, c storage.Commit) (storage.Receipt, error)
+}, c storage.Commit,
+) storage.Receipt {
+	t.Helper()
+	receipt, err := j.Append(t.Context(), c)
+	require.NoError(t, err)
+	return receipt
+}
+
+func mustHead(t *testing.T, j interface {
+	Head(ctx context.Context, id aggregate.ID) (journal.Head, error)
+}, id aggregate.ID,
+) journal.Head {
+	t.Helper()
+	head, err := j.Head(t.Context(), id)
+	require.NoError(t, err)
+	return head
 }
 
 // read collects the events of an aggregate that j yields.

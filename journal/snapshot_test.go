@@ -35,11 +35,9 @@ func TestASnapshotThatCannotBeEncodedIsLeftOutAndTheCommitIsWritten(t *testing.T
 		broken := errors.New("broken")
 		j := s.through(t, s.client, encodings(&forSnapshots{wrapped{name: "a"}, broken}))
 
-		receipt, err := j.Append(t.Context(), storage.Commit{
+		receipt := mustAppend(t, j, storage.Commit{
 			Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: stateAt(2), Redundancy: &storage.Redundancy{Keep: 3, Listed: []uint64{}},
 		})
-
-		require.NoError(t, err)
 		assert.EqualValues(t, 2, receipt.Version)
 		assert.True(t, receipt.SnapshotLeftOut)
 		require.ErrorAs(t, receipt.SnapshotError, new(*journal.EncodingError))

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -28,9 +29,7 @@ func TestAJournalIsCreatedAndOpenedAmidADisturbance(t *testing.T) {
 			db := dynamotest.New(t, dynamotest.WithSeed(seed))
 			db.Storm(0.05)
 			client := db.Client(testdb.Once)
-			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 4}))
-			j, err := journal.Open(t.Context(), client, journal.Config{})
-			require.NoError(t, err)
+			j := testjournal.New(t, client, journal.Config{Layout: journal.Classic, Shards: 4})
 			assert.Equal(t, 4, j.Shards())
 		})
 	}

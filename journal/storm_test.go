@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -28,9 +29,7 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 				t.Parallel()
 				db := dynamotest.New(t, dynamotest.WithSeed(seed))
 				config := ownTables(journal.Config{Layout: layout, Shards: 7})
-				require.NoError(t, journal.Create(t.Context(), db.Client(), config))
-				j, err := journal.Open(t.Context(), db.Client(), config)
-				require.NoError(t, err)
+				j := testjournal.New(t, db.Client(), config)
 				s := store{Engine: j.Internal(), client: db.Client()}
 				c, id := s.callersTable(t), user("1")
 

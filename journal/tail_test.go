@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -55,8 +56,7 @@ func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
 			}
 		}
 		// Another type with a shard of the same number.
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "user", Value: "1"}, Events: events(1, 1)})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: aggregate.ID{Type: "user", Value: "1"}, Events: events(1, 1)})
 
 		page := tail(t, s.Engine, s.tailOf(user("1")))
 
@@ -89,10 +89,9 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 		const n = 350 // of 4 KB, more than a page
 		payload := make([]byte, 4<<10)
 		for from := 0; from < n; from += 50 {
-			_, err := s.Append(t.Context(), storage.Commit{
+			mustAppend(t, s, storage.Commit{
 				Aggregate: user("1"), Expected: uint64(from), Events: repeat(50, storage.Event{Payload: payload}),
 			})
-			require.NoError(t, err)
 			if from%100 == 0 {
 				s.clock.advance(time.Millisecond) // 100 events for each millisecond
 			}
@@ -193,10 +192,9 @@ func TestATailThatEndsBeforeItBeginsIsEmptyAndNotAskedFor(t *testing.T) {
 
 func TestATailOfNumbersOnlyLeavesTheRestOut(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: []storage.Event{
+		mustAppend(t, s, storage.Commit{Aggregate: user("1"), Events: []storage.Event{
 			{ID: "event", Type: "registered", Payload: []byte("payload"), Metadata: aggregate.Metadata{"k": "v"}},
 		}})
-		require.NoError(t, err)
 		q := s.tailOf(user("1"))
 		q.NumbersOnly = true
 
@@ -330,11 +328,10 @@ type plain struct{ journal.Client }
 func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		a, table := s.Engine.Config.Attributes, s.Config().Tables.Journal
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("n2"), Events: []storage.Event{
+		mustAppend(t, s, storage.Commit{Aggregate: user("n2"), Events: []storage.Event{
 			{ID: "id", Type: "type", Payload: []byte("payload"), Metadata: aggregate.Metadata{"correlation_id": "c", "empty": ""}},
 			{Payload: []byte{}},
 		}})
-		require.NoError(t, err)
 		odd := []item{
 			{a.Payload: text("as text")},
 			{a.Payload: number(1)},
@@ -360,8 +357,7 @@ func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
 		stray := s.get(t, table, s.keyOf(user("n2"), 1))
 		stray[a.SortKey], stray[a.AggregateID] = text("user-account.1-1"), text("user-account.1")
 		s.put(t, table, stray)
-		slow, err := journal.Open(t.Context(), plain{s.Given}, s.Config())
-		require.NoError(t, err)
+		slow := testjournal.Open(t, plain{s.Given}, s.Config())
 		for _, numbers := range []bool{false, true} {
 			q := s.tailOf(user("1"))
 			q.NumbersOnly = numbers

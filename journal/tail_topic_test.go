@@ -88,8 +88,7 @@ func TestTailGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{failing}})
 	for n := range 3 {
 		s.clock.advance(time.Millisecond)
-		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
-		require.NoError(t, err)
+		mustAppend(t, s, storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
 	}
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Engine.Config.Attributes.Payload: nil})
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": text("unknown")})

@@ -22,8 +22,7 @@ func TestATrimNeedsNoSnapshot(t *testing.T) {
 		require.NoError(t, s.Trim(t.Context(), trimmed, 4))
 
 		assert.Equal(t, []int{4, 5}, s.numbers(t, trimmed))
-		head, err := s.Head(t.Context(), trimmed)
-		require.NoError(t, err)
+		head := mustHead(t, s, trimmed)
 		assert.Equal(t, uint64(4), head.TruncatedBefore)
 		assert.Equal(t, uint64(3), head.Snapshot.Number, "that of the trim")
 		s.write(t, trimmed, 6, 1)
@@ -31,7 +30,7 @@ func TestATrimNeedsNoSnapshot(t *testing.T) {
 		require.NoError(t, s.Trim(t.Context(), trimmed, 7))
 		assert.Empty(t, s.numbers(t, trimmed))
 		require.ErrorIs(t, s.Trim(t.Context(), trimmed, 8), journal.ErrNotCovered)
-		_, err = read(t, s.Engine, trimmed, 1, 6)
+		_, err := read(t, s.Engine, trimmed, 1, 6)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
 		require.NoError(t, s.Delete(t.Context(), trimmed, 6, journal.RemoveOptions{}))
 		require.ErrorAs(t, s.Trim(t.Context(), trimmed, 7), new(*journal.DeletedError))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
@@ -49,12 +50,10 @@ func TestTimesOfAnotherUnitAreReadAndWritten(t *testing.T) {
 			require.NoError(t, journal.Adopt(t.Context(), client, config))
 			require.NoError(t, journal.Adopt(t.Context(), client, config), "it may be called again")
 			config.Now = func() time.Time { return begin.Add(time.Minute) }
-			opened, err := journal.Open(t.Context(), client, config)
-			require.NoError(t, err)
+			opened := testjournal.Open(t, client, config)
 			assert.Equal(t, unit, opened.Config().Classic.OccurredAtUnit, "Adopt has found it")
 			j := opened.Internal()
-			receipt, err := j.Append(t.Context(), storage.Commit{Aggregate: user("7"), Expected: 3, Events: events(4, 1)})
-			require.NoError(t, err)
+			receipt := mustAppend(t, j, storage.Commit{Aggregate: user("7"), Expected: 3, Events: events(4, 1)})
 			assert.Equal(t, begin.Add(time.Minute), receipt.OccurredAt)
 
 			records, err := read(t, j, user("7"), 1, 4)
@@ -107,8 +106,7 @@ func TestAdoptComparesTheUnitWithTheEvents(t *testing.T) {
 			return 0, err
 		}
 		config.Classic.OccurredAtUnit = 0
-		j, err := journal.Open(t.Context(), client, config)
-		require.NoError(t, err)
+		j := testjournal.Open(t, client, config)
 		return j.Config().Classic.OccurredAtUnit, nil
 	}
 

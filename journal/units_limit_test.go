@@ -7,15 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestRequestsBeyondALimitOfUnitsFail(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, dynamotest.New(t).Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 	newest := func(limit float64) (read float64, err error) {
 		outer, sum := journal.CountUnits(t.Context())
 		sum.LimitRead(limit)

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 	"github.com/millrace-dev/millrace/process"
@@ -42,8 +43,7 @@ func (noted) Apply(*int)        {}
 func operations(t *testing.T, client journal.Client, j *journal.Journal) map[string]func(context.Context) error {
 	t.Helper()
 	definition := aggregate.Define[int]("user-account", noted{})
-	accounts, err := repository.New(j, definition, repository.Config{})
-	require.NoError(t, err)
+	accounts := testjournal.Repository(t, j, definition, repository.Config{})
 	note := func(ctx context.Context, id string) error {
 		_, err := accounts.Execute(ctx, id, func(int) (aggregate.Events[int], error) { return aggregate.Events[int]{noted{"a"}, noted{"b"}}, nil })
 		return err
@@ -53,7 +53,7 @@ func operations(t *testing.T, client journal.Client, j *journal.Journal) map[str
 			require.NoError(t, note(t.Context(), id))
 		}
 	}
-	_, err = checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: "group", Topic: "user-account"},
+	_, err := checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: "group", Topic: "user-account"},
 		checkpoint.Membership{}, checkpoint.NewMembership(j.Shards(), j.Config().Now()))
 	require.NoError(t, err)
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
@@ -120,9 +120,7 @@ func last[T any](all func(func(T, error) bool)) error {
 func requireCounts(t *testing.T, of recorder, client journal.Client, layout journal.Layout, repeated ...*repeats) {
 	t.Helper()
 	config := journal.Config{Layout: layout, Shards: 3}
-	require.NoError(t, journal.Create(t.Context(), client, config))
-	j, err := journal.Open(t.Context(), client, config)
-	require.NoError(t, err)
+	j := testjournal.New(t, client, config)
 	for name, do := range operations(t, client, j) {
 		calls := of.Record()
 		ctx, units := journal.CountUnits(t.Context())
@@ -191,39 +189,36 @@ type passing struct{ journal.Client }
 
 func TestCountedUnitsAreThoseThatTheDatabaseConsumed(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		t.Run("in memory", func(t *testing.T) {
 			t.Parallel()
-			t.Run("in memory", func(t *testing.T) {
-				t.Parallel()
-				db := dynamotest.New(t)
-				requireCounts(t, db, db.Client(), layout)
-			})
-			t.Run("over HTTP", func(t *testing.T) {
-				t.Parallel()
-				db := dynamotest.New(t)
-				server := httptest.NewServer(db.Handler())
-				t.Cleanup(server.Close)
-				// Close of any server closes connections of the default transport.
-				repeated := &repeats{}
-				client := dynamodb.New(db.Client().Options(), func(o *dynamodb.Options) {
-					o.BaseEndpoint, o.HTTPClient = &server.URL, &http.Client{Transport: &http.Transport{}}
-					o.APIOptions = append(o.APIOptions, repeated.middleware)
-				})
-				requireCounts(t, db, client, layout, repeated)
-			})
-			t.Run("with another client", func(t *testing.T) {
-				t.Parallel()
-				db := dynamotest.New(t)
-				requireCounts(t, db, passing{db.Client()}, layout)
-			})
-			t.Run("as replies report them", func(t *testing.T) {
-				t.Parallel()
-				proxy := dynamotest.NewProxy(t, testdb.Client(t)) // also DynamoDB Local
-				requireCounts(t, proxy, proxy.Client(), layout)
-			})
+			db := dynamotest.New(t)
+			requireCounts(t, db, db.Client(), layout)
 		})
-	}
+		t.Run("over HTTP", func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			server := httptest.NewServer(db.Handler())
+			t.Cleanup(server.Close)
+			// Close of any server closes connections of the default transport.
+			repeated := &repeats{}
+			client := dynamodb.New(db.Client().Options(), func(o *dynamodb.Options) {
+				o.BaseEndpoint, o.HTTPClient = &server.URL, &http.Client{Transport: &http.Transport{}}
+				o.APIOptions = append(o.APIOptions, repeated.middleware)
+			})
+			requireCounts(t, db, client, layout, repeated)
+		})
+		t.Run("with another client", func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			requireCounts(t, db, passing{db.Client()}, layout)
+		})
+		t.Run("as replies report them", func(t *testing.T) {
+			t.Parallel()
+			proxy := dynamotest.NewProxy(t, testdb.Client(t)) // also DynamoDB Local
+			requireCounts(t, proxy, proxy.Client(), layout)
+		})
+	})
 }
 
 func TestRequestsThatFailCountWithoutCapacity(t *testing.T) {

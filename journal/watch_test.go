@@ -90,9 +90,7 @@ func TestAWatcherIsToldOfACommitWhoseReplyWasLost(t *testing.T) {
 		calls := 0
 		j.Watch("user-account", func(aggregate.ID, uint64) { calls++ })
 
-		_, err := j.Append(t.Context(), one("1"))
-
-		require.NoError(t, err)
+		mustAppend(t, j, one("1"))
 		assert.Equal(t, 1, calls)
 	})
 }

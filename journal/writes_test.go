@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -73,9 +74,7 @@ func TestWritesOfTheCallerCommitWithTheEvents(t *testing.T) {
 		s.put(t, c.name, item{"id": text("old")})
 		s.put(t, c.name, item{"id": text("checked")})
 
-		_, err := s.Append(t.Context(), with("1", c.insert(item{"id": text("new")}), c.count("counter"), c.remove("old"), c.exists("checked")))
-
-		require.NoError(t, err)
+		mustAppend(t, s, with("1", c.insert(item{"id": text("new")}), c.count("counter"), c.remove("old"), c.exists("checked")))
 		s.requireVersion(t, user("1"), 1)
 		assert.ElementsMatch(t, []item{
 			{"id": text("new")}, {"id": text("counter"), "times": number(1)}, {"id": text("checked")},
@@ -205,8 +204,7 @@ func TestWritesCountForTheSizeOfTheCommit(t *testing.T) {
 			assert.Equal(t, "the commit", large.What)
 			assert.Greater(t, large.Size, 11*390_000)
 		}
-		_, err := s.Append(t.Context(), with("1", puts[:10]...))
-		require.NoError(t, err)
+		mustAppend(t, s, with("1", puts[:10]...))
 	})
 }
 
@@ -307,8 +305,7 @@ func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testin
 			absent.ConditionCheck.ConditionExpression = aws.String("attribute_not_exists(#pk)")
 			allowed = append(allowed, absent)
 		}
-		_, err = s.Append(t.Context(), commit(allowed...))
-		require.NoError(t, err)
+		mustAppend(t, s, commit(allowed...))
 	})
 }
 
@@ -327,8 +324,7 @@ func TestACommitMayCheckAnotherAggregate(t *testing.T) {
 		_, err := s.Append(t.Context(), with("1", check))
 		require.ErrorAs(t, err, new(*journal.WriteRefusedError))
 		s.write(t, user("2"), 1, 1)
-		_, err = s.Append(t.Context(), with("1", check))
-		require.NoError(t, err)
+		mustAppend(t, s, with("1", check))
 	})
 }
 
@@ -410,28 +406,23 @@ func TestACommitThatMayStillArriveIsUnknownThoughItsRepetitionIsRefusedForAWrite
 }
 
 func TestATransactionOnAnItemOfTheCallersIsWaitedFor(t *testing.T) {
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			testdb.WithFakeTime(t, func(t *testing.T) {
-				s, db := inMemory(t, journal.Config{Layout: layout})
-				c := s.callersTable(t)
-				conflict := db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name), dynamotest.Times(3))
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		testdb.WithFakeTime(t, func(t *testing.T) {
+			s, db := inMemory(t, journal.Config{Layout: layout})
+			c := s.callersTable(t)
+			conflict := db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name), dynamotest.Times(3))
 
-				receipt, err := s.Append(t.Context(), with("1", c.count("n")))
+			receipt := mustAppend(t, s, with("1", c.count("n")))
+			assert.Equal(t, 3, conflict.Fired())
+			s.requireWrittenOnce(t, "1", receipt, 1)
 
-				require.NoError(t, err)
-				assert.Equal(t, 3, conflict.Fired())
-				s.requireWrittenOnce(t, "1", receipt, 1)
-
-				db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name))
-				_, err = s.through(t, s.client, impatient).Append(t.Context(), with("2", c.count("n")))
-				require.ErrorIs(t, err, journal.ErrContended)
-				require.ErrorContains(t, err, c.name, "the table may be any")
-				s.requireNothingWritten(t, user("2"))
-			})
+			db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name))
+			_, err := s.through(t, s.client, impatient).Append(t.Context(), with("2", c.count("n")))
+			require.ErrorIs(t, err, journal.ErrContended)
+			require.ErrorContains(t, err, c.name, "the table may be any")
+			s.requireNothingWritten(t, user("2"))
 		})
-	}
+	})
 }
 
 func TestAWriteThatDynamoDBRefusesForAnotherReasonIsToldWithItsPlace(t *testing.T) {

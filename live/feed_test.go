@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -32,7 +34,7 @@ func TestWatchersAreNotifiedOnceTheReadModelHasTheEvent(t *testing.T) {
 	require.Never(t, func() bool { return len(changed) > 0 }, 100*time.Millisecond, 5*time.Millisecond, "the read model does not have it yet")
 	ack <- struct{}{}
 
-	await(t, changed, "the read model has the event")
+	await.Receive(t, changed, "the read model has the event")
 	position, err := groups.New(f.journal).Position(t.Context(), "model", idOf("a"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, position)
@@ -53,8 +55,8 @@ func TestEveryProcessIsNotified(t *testing.T) {
 	f.add("a")
 	ack <- struct{}{}
 
-	await(t, here, "in the process that wrote the event")
-	await(t, there, "in the other process")
+	await.Receive(t, here, "in the process that wrote the event")
+	await.Receive(t, there, "in the other process")
 }
 
 func TestAnEventWhoseKeyFailsDelaysNoOther(t *testing.T) {
@@ -77,7 +79,7 @@ func TestAnEventWhoseKeyFailsDelaysNoOther(t *testing.T) {
 	for _, id := range []string{"broken", "panics", "nobody", "a"} {
 		f.add(id)
 	}
-	await(t, changed, "after events without a key")
+	await.Receive(t, changed, "after events without a key")
 }
 
 func TestASlowWaitDelaysOnlyItsAggregate(t *testing.T) {
@@ -108,11 +110,11 @@ func TestASlowWaitDelaysOnlyItsAggregate(t *testing.T) {
 	f.add("slow")
 	for range 3 {
 		f.add("a")
-		await(t, changed, "while another aggregate is waited for")
+		await.Receive(t, changed, "while another aggregate is waited for")
 	}
 	assert.Empty(t, slow, "its read model is late")
 	close(release)
-	await(t, slow, "its read model is up to date")
+	await.Receive(t, slow, "its read model is up to date")
 	require.Eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -132,7 +134,7 @@ func TestAReadModelThatIsTooLateIsNotWaitedForAnyLonger(t *testing.T) {
 	changed, stop := f.feed(config).Watch("a")
 	defer stop()
 	f.add("a")
-	await(t, changed, "though the read model is late")
+	await.Receive(t, changed, "though the read model is late")
 }
 
 func TestAWaitThatFailsIsRepeated(t *testing.T) {
@@ -147,7 +149,7 @@ func TestAWaitThatFailsIsRepeated(t *testing.T) {
 	})).Watch("a")
 	defer stop()
 	f.add("a")
-	await(t, changed, "after the third wait")
+	await.Receive(t, changed, "after the third wait")
 	assert.EqualValues(t, 3, waits.Load())
 }
 
@@ -169,7 +171,7 @@ func TestAnAggregateThatStaysLateIsWaitedForLess(t *testing.T) {
 	defer stop()
 	for range 3 {
 		f.add("a")
-		await(t, changed, "late or not")
+		await.Receive(t, changed, "late or not")
 	}
 	assert.Greater(t, <-timeouts, time.Hour, "it is not known to be late")
 	assert.LessOrEqual(t, <-timeouts, time.Hour, "it was late")
@@ -186,7 +188,7 @@ func TestExternalPositionsAreNotWaitedFor(t *testing.T) {
 	})).Watch("a")
 	defer stop()
 	f.add("a")
-	await(t, changed, "at once")
+	await.Receive(t, changed, "at once")
 	assert.EqualValues(t, 1, waits.Load())
 }
 
@@ -195,8 +197,7 @@ func TestAReadModelThatCannotBeReadForAMomentIsReadAgain(t *testing.T) {
 	f := setup(t)
 	ack := f.model()
 	faulty := dynamotest.NewProxy(t, f.client)
-	j, err := journal.Open(t.Context(), faulty.Client(testdb.Once), journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, faulty.Client(testdb.Once), journal.Config{})
 	config := f.config()
 	config.Journal = j
 	changed, stop := f.feed(config).Watch("a")
@@ -204,7 +205,7 @@ func TestAReadModelThatCannotBeReadForAMomentIsReadAgain(t *testing.T) {
 	refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.Times(2))
 	f.add("a")
 	ack <- struct{}{}
-	await(t, changed, "after two failures")
+	await.Receive(t, changed, "after two failures")
 	position, err := groups.New(f.journal).Position(t.Context(), "model", idOf("a"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, position)
@@ -226,7 +227,7 @@ func TestNothingIsReadForAnEventThatNobodyWatches(t *testing.T) {
 	f.add("b")
 	f.add("b")
 	f.add("a")
-	await(t, changed, "of a")
+	await.Receive(t, changed, "of a")
 	mu.Lock()
 	defer mu.Unlock()
 	assert.Equal(t, map[string]int{"a": 1}, waits)
@@ -267,7 +268,7 @@ func TestAWatcherThatHasStoppedIsForgotten(t *testing.T) {
 	defer stopChanged()
 	f.add("gone")
 	f.add("a")
-	await(t, changed, "of a")
+	await.Receive(t, changed, "of a")
 	assert.Empty(t, gone)
 	assert.EqualValues(t, 1, waits.Load(), "stopped watchers do not count")
 }
@@ -281,7 +282,7 @@ func TestWatchersFromBeforeRunAreNotifiedWhenItRuns(t *testing.T) {
 	defer stop()
 	assert.Empty(t, changed)
 	f.run(feed)
-	await(t, changed, "the feed runs")
+	await.Receive(t, changed, "the feed runs")
 }
 
 func TestCloseEndsWatchersAndLeavesNothingBehind(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 )
@@ -193,11 +194,7 @@ func TestAQueryThatHangsEndsWithTheFeed(t *testing.T) {
 	feed.Notify("a")
 	<-hangs
 	require.NoError(t, feed.Close())
-	select {
-	case <-ended:
-	case <-time.After(patience):
-		require.Fail(t, "the stream must end")
-	}
+	await.End(t, ended, "the stream must end")
 }
 
 func TestAStreamEndsWhenItsClientDoesNotRead(t *testing.T) {
@@ -219,12 +216,7 @@ func TestAStreamEndsWhenItsClientDoesNotRead(t *testing.T) {
 	defer connection.Close()
 	_, err = connection.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")) // it never reads
 	require.NoError(t, err)
-	select {
-	case err := <-ended:
-		require.NoError(t, err)
-	case <-time.After(patience):
-		require.Fail(t, "the stream must end")
-	}
+	require.NoError(t, await.Receive(t, ended, "the stream must end"))
 }
 
 func TestAStreamOutlivesTheWriteTimeoutOfTheServer(t *testing.T) {

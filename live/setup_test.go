@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/repository"
@@ -52,24 +54,19 @@ func setup(t *testing.T) *fixture {
 	f := &fixture{t: t, client: testdb.Client(t)}
 	require.NoError(t, journal.Create(t.Context(), f.client, journal.Config{Layout: journal.Classic, Shards: 2}))
 	f.journal = f.open()
-	var err error
-	f.repo, err = repository.New(f.journal, counters, repository.Config{})
-	require.NoError(t, err)
+	f.repo = testjournal.Repository(t, f.journal, counters, repository.Config{})
 	return f
 }
 
 // open opens the journal again, like another process.
 func (f *fixture) open() *journal.Journal {
 	f.t.Helper()
-	j, err := journal.Open(f.t.Context(), f.client, journal.Config{})
-	require.NoError(f.t, err)
-	return j
+	return testjournal.Open(f.t, f.client, journal.Config{})
 }
 
 func (f *fixture) add(id string) {
 	f.t.Helper()
-	_, err := f.repo.Execute(f.t.Context(), id, add)
-	require.NoError(f.t, err)
+	testjournal.Execute(f.t, f.repo, id, add)
 }
 
 // model runs the group of the read model. It acks an event for each value that is sent.
@@ -126,7 +123,7 @@ func (f *fixture) feed(config live.Config) *live.Feed {
 	started, stop := feed.Watch("")
 	defer stop()
 	f.run(feed)
-	await(f.t, started, "the feed runs") // later watchers are notified of changes only
+	await.Receive(f.t, started, "the feed runs") // later watchers are notified of changes only
 	return feed
 }
 
@@ -137,16 +134,6 @@ func (f *fixture) run(feed *live.Feed) {
 		assert.NoError(f.t, feed.Close())
 		assert.NoError(f.t, <-ended)
 	})
-}
-
-func await(t *testing.T, changed <-chan struct{}, when string) {
-	t.Helper()
-	select {
-	case _, open := <-changed:
-		require.True(t, open, "the feed must not be closed")
-	case <-time.After(patience):
-		require.Fail(t, "there must be a signal: "+when)
-	}
 }
 
 // browser reads the stream of a feed.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -21,19 +23,15 @@ import (
 func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
-	past, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return now.Add(-90 * time.Second) }})
-	require.NoError(t, err)
+	past := testjournal.New(t, client, journal.Config{Layout: journal.Classic, Shards: 1, Now: func() time.Time { return now.Add(-90 * time.Second) }})
 	deposits := make([]storage.Event, 3)
 	for i := range deposits {
 		deposits[i] = storage.Event{Type: "account.deposited.v1", Payload: []byte(`{"Amount":1}`)}
 	}
 	for _, id := range []string{"bad", "slow", "good"} {
-		_, err = past.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "account", Value: id}, Events: deposits})
-		require.NoError(t, err)
+		testjournal.Append(t, past, storage.Commit{Aggregate: aggregate.ID{Type: "account", Value: id}, Events: deposits})
 	}
-	present, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return now }})
-	require.NoError(t, err)
+	present := testjournal.Open(t, client, journal.Config{Now: func() time.Time { return now }})
 
 	for name, policy := range map[string]struct {
 		failures        subscriber.FailurePolicy
@@ -54,7 +52,7 @@ func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 			require.NoError(t, err)
 			var slow *message.Message
 			for range 5 {
-				msg := receive(t, messages)
+				msg := await.Receive(t, messages, "a message")
 				switch msg.Metadata.Get(subscriber.AggregateIDKey) {
 				case "bad":
 					msg.Nack()
@@ -84,20 +82,9 @@ func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 			require.NotNil(t, slow)
 			slow.Ack()
 			for range 2 {
-				receive(t, messages).Ack()
+				await.Receive(t, messages, "a message").Ack()
 			}
 			waitFor(3, "the bad one is left")
 		})
-	}
-}
-
-func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
-	t.Helper()
-	select {
-	case msg := <-messages:
-		return msg
-	case <-time.After(patience):
-		require.FailNow(t, "no message came")
-		return nil
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/process"
@@ -75,8 +76,7 @@ func TestCommandsThatCannotBeSentCountAsFailures(t *testing.T) {
 	client := dynamotest.New(t).Client()
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{})
 	clock := now
 	m, err := process.New(j, client, process.Define(aggregate.Define[saga]("saga", opened{}),
 		process.On(func(_ Deposited, in process.Input) string { return in.Source.Value }, func(saga, Deposited, process.Input) (process.Step[saga], error) {

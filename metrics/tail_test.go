@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/projection"
@@ -34,8 +35,7 @@ func TestASubscriberAndAProjectionAreCountedWhileTheyWork(t *testing.T) {
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("event"), AttributeType: types.ScalarAttributeTypeS}},
 	})
 	require.NoError(t, err)
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{})
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
 		Journal: j, ConsumerGroup: "totals", NackResendSleep: time.Millisecond, Timing: subscriber.Timing{PollInterval: 10 * time.Millisecond},
 	}, nil)
@@ -48,10 +48,9 @@ func TestASubscriberAndAProjectionAreCountedWhileTheyWork(t *testing.T) {
 			})}, nil
 		}))
 	require.NoError(t, err)
-	_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []storage.Event{
+	testjournal.Append(t, j, storage.Commit{Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []storage.Event{
 		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":1}`)}, {Type: "account.noted.v1", Payload: []byte(`{}`)},
 	}})
-	require.NoError(t, err)
 
 	messages, err := sub.Subscribe(t.Context(), "account")
 	require.NoError(t, err)

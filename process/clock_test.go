@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -35,8 +36,7 @@ func newClocks(t *testing.T) clocks {
 // started returns a manager that has just started.
 func (c clocks) started() *process.Manager[Saga] {
 	c.t.Helper()
-	j, err := journal.Open(c.t.Context(), c.client, journal.Config{})
-	require.NoError(c.t, err)
+	j := testjournal.Open(c.t, c.client, journal.Config{})
 	config := c.config()
 	config.Now = nil
 	m, err := process.New(j, c.client, definition, config)

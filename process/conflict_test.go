@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/repository"
@@ -23,8 +24,7 @@ func TestAStepIsGivenUpAfterMaxAttempts(t *testing.T) {
 func giveUp(t *testing.T, limit, want int) {
 	t.Helper()
 	w := setup(t)
-	others, err := repository.New(w.j, sagas, repository.Config{})
-	require.NoError(t, err)
+	others := testjournal.Repository(t, w.j, sagas, repository.Config{})
 	attempts := 0
 	overtaken := process.Define(sagas, process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
 		attempts++

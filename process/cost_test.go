@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -21,8 +22,7 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 		client := db.Client()
 		require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 		require.NoError(t, process.CreateTable(t.Context(), client, ""))
-		j, err := journal.Open(t.Context(), client, journal.Config{})
-		require.NoError(t, err)
+		j := testjournal.Open(t, client, journal.Config{})
 		w := &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
 		m := w.manager(client, w.config())
 		cost := func(what string, read, write float64, do func()) {
@@ -106,8 +106,7 @@ func TestStepsInThePackedLayoutCostWhatTheirDocumentationSays(t *testing.T) {
 	client := db.Client()
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: journal.Packed}))
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{})
 	w := &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
 	m := w.manager(client, w.config())
 	cost := func(what string, read, write float64, uuid string, e interface{ EventType() string }) {

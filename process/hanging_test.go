@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -99,12 +101,7 @@ func TestAPublisherThatHangsHoldsUpNothingElse(t *testing.T) {
 	w.pass(deadline)
 	require.Eventually(t, func() bool { return assert.ObjectsAreEqual([]string{"o2"}, w.rejected()) }, patience, 5*time.Millisecond, "another timeout fires")
 	cancel()
-	select {
-	case err := <-ended:
-		require.ErrorIs(t, err, context.Canceled)
-	case <-time.After(patience):
-		require.Fail(t, "Run does not end while a publisher hangs")
-	}
+	require.ErrorIs(t, await.Receive(t, ended, "Run must end while a publisher hangs"), context.Canceled)
 }
 
 func TestACommandThatHangsIsPublishedOnceAtATime(t *testing.T) {
@@ -164,8 +161,7 @@ func TestADeadConnectionDoesNotHoldUpAMessageForEver(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		w := setup(t)
 		client := &mute{Client: w.client}
-		j, err := journal.Open(t.Context(), client, journal.Config{})
-		require.NoError(t, err)
+		j := testjournal.Open(t, client, journal.Config{})
 		config := w.config()
 		config.RetryAfter = 50 * time.Millisecond
 		m, err := process.New(j, client, definition, config)

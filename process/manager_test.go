@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -434,10 +435,9 @@ var importedOrders = aggregate.Define[struct{}]("order", orderNoted{}).WithUpcas
 func TestAManagerHandlesAllMessagesThatAnEventHasBecome(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.j.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, w.j, storage.Commit{
 		Aggregate: aggregate.ID{Type: "order", Value: "o1"}, Events: []storage.Event{{Type: "order.imported", Payload: []byte(`{"Order":"o1","Total":5}`)}},
 	})
-	require.NoError(t, err)
 	ofToday := w.config()
 	ofToday.Definitions = []aggregate.AnyDefinition{importedOrders}
 	var versions []uint64
@@ -488,10 +488,9 @@ func TestARecordOfASkippedEventHasTheErrorOfTheReaction(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	order := aggregate.ID{Type: "order", Value: "o1"}
-	_, err := w.j.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, w.j, storage.Commit{
 		Aggregate: order, Events: []storage.Event{{Type: "order.broken", Payload: []byte(`{"Fault":"fails"}`)}},
 	})
-	require.NoError(t, err)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: w.j, ConsumerGroup: "sagas", Failures: subscriber.Skip(1)}, nil)
 	require.NoError(t, err)
 	messages, err := sub.Subscribe(t.Context(), "order")

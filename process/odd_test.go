@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 	"github.com/millrace-dev/millrace/process"
@@ -30,8 +31,7 @@ func TestAProcessWhoseKeyWasDestroyedBlocksNobody(t *testing.T) {
 	require.NoError(t, err)
 	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
 	require.NoError(t, err)
-	j, err := journal.Open(t.Context(), client, journal.Config{Encodings: []journal.Encoding{secret}})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{Encodings: []journal.Encoding{secret}})
 	w := &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
 	m := w.manager(client, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{5})))
@@ -77,9 +77,7 @@ func TestATimeoutInTheDistantFutureDoesNotFire(t *testing.T) {
 func TestTimeoutsGoByTheClockOfTheJournal(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	var err error
-	w.j, err = journal.Open(t.Context(), w.client, journal.Config{Now: w.config().Now})
-	require.NoError(t, err)
+	w.j = testjournal.Open(t, w.client, journal.Config{Now: w.config().Now})
 	config := w.config()
 	config.Now = nil
 	m := w.manager(w.client, config)
@@ -98,8 +96,7 @@ func TestALookForWhatIsDueCorrectsTheClock(t *testing.T) {
 		db := dynamotest.New(t)
 		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		require.NoError(t, process.CreateTable(t.Context(), db.Client(), ""))
-		j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-		require.NoError(t, err)
+		j := testjournal.Open(t, db.Client(), journal.Config{})
 		w := &world{t: t, client: db.Client(), j: j}
 		config := w.config()
 		config.Now = nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -133,8 +134,7 @@ func setup(t *testing.T) *world {
 	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 2}))
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{})
 	return &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
 }
 

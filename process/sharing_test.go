@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -33,8 +34,7 @@ func shareWhatIsDue(t *testing.T, layout journal.Layout, queues int) {
 	client := db.Client()
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout}))
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{})
 	w := &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
 	m := w.withQueues(client, queues)
 	for n := range due {

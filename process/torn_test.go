@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -19,17 +20,13 @@ import (
 func torn(t *testing.T, test func(t *testing.T, db *dynamotest.DB, w *world)) {
 	t.Helper()
 	t.Parallel()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			db := dynamotest.New(t)
-			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2, Layout: layout}))
-			require.NoError(t, process.CreateTable(t.Context(), db.Client(), ""))
-			j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-			require.NoError(t, err)
-			test(t, db, &world{t: t, client: db.Client(), j: j, now: time.UnixMilli(1_700_000_000_000)})
-		})
-	}
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2, Layout: layout}))
+		require.NoError(t, process.CreateTable(t.Context(), db.Client(), ""))
+		j := testjournal.Open(t, db.Client(), journal.Config{})
+		test(t, db, &world{t: t, client: db.Client(), j: j, now: time.UnixMilli(1_700_000_000_000)})
+	})
 }
 
 func TestATimeoutThatShowsBeforeItsProcessIsNotPassedOver(t *testing.T) {

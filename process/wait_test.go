@@ -3,15 +3,16 @@ package process_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/repository"
@@ -22,8 +23,7 @@ func TestACallerWaitsUntilAProcessIsOver(t *testing.T) {
 	w := setup(t)
 	proxy := dynamotest.NewProxy(t, w.client)
 	m := w.manager(w.client, w.config())
-	j, err := journal.Open(t.Context(), proxy.Client(testdb.Once), w.j.Config())
-	require.NoError(t, err)
+	j := testjournal.Open(t, proxy.Client(testdb.Once), w.j.Config())
 	waiting, err := process.New(j, w.client, definition, w.config())
 	require.NoError(t, err)
 	throttled := proxy.Inject(dynamotest.Throttle(), dynamotest.Times(3))
@@ -47,15 +47,11 @@ func TestACallerWaitsUntilAProcessIsOver(t *testing.T) {
 		}
 		require.NoError(t, e())
 	}
-	select {
-	case r := <-over:
+	r := await.Receive(t, over, "it must return")
 		require.NoError(t, r.err)
 		assert.Equal(t, "approved", r.saga.State.Outcome)
 		assert.EqualValues(t, 3, r.saga.Version)
 		assert.Positive(t, throttled.Fired())
-	case <-time.After(deadline):
-		require.Fail(t, "it must return")
-	}
 }
 
 func TestAWaitForAProcessEndsWithItsContext(t *testing.T) {
@@ -109,8 +105,7 @@ func over(t *testing.T) (*world, *process.Manager[Saga], *dynamotest.Proxy) {
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
 	require.NoError(t, m.Handle(event(t.Context(), "e2", "account-9", CreditReserved{Order: "o1"})))
 	proxy := dynamotest.NewProxy(t, w.client)
-	j, err := journal.Open(t.Context(), proxy.Client(testdb.Once), w.j.Config())
-	require.NoError(t, err)
+	j := testjournal.Open(t, proxy.Client(testdb.Once), w.j.Config())
 	waiting, err := process.New(j, w.client, definition, w.config())
 	require.NoError(t, err)
 	return w, waiting, proxy

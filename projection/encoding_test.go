@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -23,8 +24,7 @@ func TestAReadModelGoesOnAfterEventsWhoseKeyWasDestroyed(t *testing.T) {
 	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys, AllowLateKeys: true})
 	require.NoError(t, err)
 	plain := w.j
-	w.j, err = journal.Open(t.Context(), w.client, journal.Config{Encodings: []journal.Encoding{secret}})
-	require.NoError(t, err)
+	w.j = testjournal.Open(t, w.client, journal.Config{Encodings: []journal.Encoding{secret}})
 	w.write("x", 1, Deposited{10}, Deposited{100})
 	w.write("y", 0, Deposited{7})
 	require.NoError(t, secret.Destroy(t.Context(), account("x")))

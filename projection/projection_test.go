@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -271,9 +272,8 @@ func TestMoreWritesThanATransactionHoldsAreRefused(t *testing.T) {
 func TestAnEventThatCannotBeDecodedNamesItself(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.j.Internal().Append(t.Context(), storage.Commit{Aggregate: account("x"), Events: []storage.Event{{Type: "deposited", Payload: []byte("{")}}})
-	require.NoError(t, err)
-	err = w.handleNext(newProjection(t, w.client, sum).Handle)
+	testjournal.Append(t, w.j, storage.Commit{Aggregate: account("x"), Events: []storage.Event{{Type: "deposited", Payload: []byte("{")}}})
+	err := w.handleNext(newProjection(t, w.client, sum).Handle)
 	require.Error(t, err)
 	assert.ErrorContains(t, err, `event 1 of account-x`)
 }

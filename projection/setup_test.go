@@ -17,8 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -62,8 +64,7 @@ func setup(t *testing.T) *world {
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 	})
 	require.NoError(t, err)
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{})
 	return &world{t: t, client: client, j: j}
 }
 
@@ -78,8 +79,7 @@ func (w *world) write(id string, after int, events ...event) {
 		require.NoError(w.t, err)
 		commit.Events = append(commit.Events, storage.Event{Type: e.EventType(), Payload: payload})
 	}
-	_, err := w.j.Internal().Append(w.t.Context(), commit)
-	require.NoError(w.t, err)
+	testjournal.Append(w.t, w.j, commit)
 }
 
 func (w *world) total(id string) int {
@@ -156,14 +156,9 @@ func (w *world) handleNext(handle func(*message.Message) error) error {
 		}
 		return errors.New("do not ack it")
 	})
-	select {
-	case err := <-errs:
-		require.NoError(w.t, sub.Close())
-		return err
-	case <-time.After(patience):
-		w.t.Fatal("no message came")
-		return nil
-	}
+	err := await.Receive(w.t, errs, "a message")
+	require.NoError(w.t, sub.Close())
+	return err
 }
 
 func newProjection(t *testing.T, client projection.Client, reactions ...projection.Reaction) *projection.Projection {
@@ -192,7 +187,4 @@ func key(id string) item { return item{"id": &types.AttributeValueMemberS{Value:
 
 func number(n int) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(n)} }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	require.Eventually(t, condition, patience, 10*time.Millisecond, what)
-}
+var eventually = await.True

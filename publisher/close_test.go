@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -36,7 +37,7 @@ func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
 	p := s.publisher(publisher.Config{})
 	arrived, release := s.wire.hold()
 	result := async(p, "order", messagesTo(order1, "m", 100)...)
-	receive(t, arrived, "the first commit")
+	await.End(t, arrived, "the first commit")
 
 	closed := make(chan error, 3)
 	for range 3 {
@@ -50,9 +51,9 @@ func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
 	release()
 
 	for range 3 {
-		require.NoError(t, receive(t, closed, "Close"))
+		require.NoError(t, await.Receive(t, closed, "Close"))
 	}
-	require.NoError(t, receive(t, result, "Publish"))
+	require.NoError(t, await.Receive(t, result, "Publish"))
 	assert.EqualValues(t, 100, s.version(order1))
 }
 
@@ -66,7 +67,7 @@ func TestCloseWaitsForAPublishThatHasOnlyBegun(t *testing.T) {
 		return "1", nil
 	}})
 	result := async(p, "order", message.NewMessage("1", nil))
-	receive(t, begun, "Publish to begin")
+	await.End(t, begun, "Publish to begin")
 
 	closed := make(chan error, 1)
 	go func() { closed <- p.Close() }()
@@ -75,8 +76,8 @@ func TestCloseWaitsForAPublishThatHasOnlyBegun(t *testing.T) {
 	}, "Close has begun")
 	close(goOn)
 
-	require.NoError(t, receive(t, result, "Publish"))
-	require.NoError(t, receive(t, closed, "Close"))
+	require.NoError(t, await.Receive(t, result, "Publish"))
+	require.NoError(t, await.Receive(t, closed, "Close"))
 	assert.EqualValues(t, 1, s.version(order1))
 }
 
@@ -87,16 +88,16 @@ func TestCloseCutsOffWhatTakesTooLong(t *testing.T) {
 	require.NoError(t, err)
 	arrived, _ := s.wire.hold()
 	inFlight := async(p, "order", messageTo(order1, "x"))
-	receive(t, arrived, "the commit, which will not get through")
+	await.End(t, arrived, "the commit, which will not get through")
 	waiting := async(p, "order", messageTo(order1, "y"))
 	eventually(t, func() bool { return p.Queued(order1) == 2 }, "the second waits")
 
 	require.ErrorIs(t, p.Close(), publisher.ErrCloseTimeout)
 
-	err = receive(t, inFlight, "Publish in flight")
+	err = await.Receive(t, inFlight, "Publish in flight")
 	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 	require.NotErrorIs(t, err, publisher.ErrPublisherClosed, "which means that nothing was written")
-	err = receive(t, waiting, "Publish that waited")
+	err = await.Receive(t, waiting, "Publish that waited")
 	require.ErrorIs(t, err, publisher.ErrPublisherClosed)
 	assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
 }
@@ -108,25 +109,25 @@ func TestShutdownWaitsAsLongAsItsContext(t *testing.T) {
 	require.NoError(t, err)
 	arrived, release := s.wire.hold()
 	result := async(p, "order", messageTo(order1, "x"))
-	receive(t, arrived, "the commit")
+	await.End(t, arrived, "the commit")
 	closed := make(chan error, 1)
 	go func() { closed <- p.Shutdown(t.Context()) }()
 	eventually(t, func() bool {
 		return errors.Is(p.Publish("order"), publisher.ErrPublisherClosed)
 	}, "Shutdown has begun")
 	release()
-	require.NoError(t, receive(t, result, "Publish"))
-	require.NoError(t, receive(t, closed, "Shutdown"))
+	require.NoError(t, await.Receive(t, result, "Publish"))
+	require.NoError(t, await.Receive(t, closed, "Shutdown"))
 
 	p, err = publisher.NewPublisher(publisher.Config{Journal: s.Journal}, nil)
 	require.NoError(t, err)
 	arrived, _ = s.wire.hold()
 	result = async(p, "order", messageTo(order1, "y"))
-	receive(t, arrived, "the commit, which will not get through")
+	await.End(t, arrived, "the commit, which will not get through")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, p.Shutdown(ended), publisher.ErrCloseTimeout)
-	require.ErrorIs(t, receive(t, result, "Publish"), journal.ErrOutcomeUnknown)
+	require.ErrorIs(t, await.Receive(t, result, "Publish"), journal.ErrOutcomeUnknown)
 }
 
 func TestShutdownOfAnIdlePublisherSucceedsWithAnEndedContext(t *testing.T) {
@@ -171,7 +172,7 @@ func TestCloseWhileManyPublishLeavesWhatSucceededAndNothingElse(t *testing.T) {
 		}()
 	}
 	for range 50 {
-		receive(t, begun, "some messages to be published")
+		await.End(t, begun, "some messages to be published")
 	}
 	require.NoError(t, p.Close())
 	all.Wait()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -36,14 +37,14 @@ func TestTheEndOfAContextLeavesWhatIsUnderWayAlone(t *testing.T) {
 	arrived, release := s.wire.hold()
 	ctx, cancel := context.WithCancel(t.Context())
 	first := async(p, "order", under(ctx, messageTo(order1, "first")))
-	receive(t, arrived, "the first commit")
+	await.End(t, arrived, "the first commit")
 	second := async(p, "order", under(ctx, messageTo(order1, "second")))
 	eventually(t, func() bool { return p.Queued(order1) == 2 }, "the second waits")
 	cancel()
 	release()
-	receive(t, arrived, "the second commit")
+	await.End(t, arrived, "the second commit")
 	release()
-	require.NoError(t, receive(t, first, "Publish"))
-	require.NoError(t, receive(t, second, "Publish"))
+	require.NoError(t, await.Receive(t, first, "Publish"))
+	require.NoError(t, await.Receive(t, second, "Publish"))
 	assert.Equal(t, []string{"first", "second"}, s.payloads(order1))
 }

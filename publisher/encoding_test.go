@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -56,10 +57,9 @@ func TestMessagesAreStoredEncodedAndRefusedOnceTheKeyIsDestroyed(t *testing.T) {
 func TestTheStateInTheHeadNeedNotBeReadableToAppend(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{Encodings: []journal.Encoding{&vault{}}})
-	_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, s.Journal, storage.Commit{
 		Aggregate: order1, Events: []storage.Event{{Payload: []byte("a")}}, Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("state")},
 	})
-	require.NoError(t, err)
 
 	p := s.publisher(publisher.Config{Journal: s.another()}) // without encodings
 	require.NoError(t, p.Publish("order", messageTo(order1, "b")))

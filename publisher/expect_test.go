@@ -11,6 +11,8 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -46,14 +48,13 @@ func TestAnOutcomeIsUnknownWhereTheExpectedVersionIsYetToCome(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{})
 	proxy := dynamotest.NewProxy(t, s.client)
-	j, err := journal.Open(t.Context(), proxy.Client(), journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, proxy.Client(), journal.Config{})
 	p := s.publisher(publisher.Config{Journal: j})
 	p.ResolveFor(50 * time.Millisecond)
 	require.NoError(t, p.Publish("order", messageTo(order1, "first")))
 	late := proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
-	err = p.Publish("order", expecting(messagesTo(order1, "ahead", 1), 2)...)
+	err := p.Publish("order", expecting(messagesTo(order1, "ahead", 1), 2)...)
 
 	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 	require.NotErrorIs(t, err, journal.ErrConflict, "it would say that nothing was written")
@@ -117,7 +118,7 @@ func TestAnExpectationHasACommitOfItsOwn(t *testing.T) {
 	arrived, release := s.wire.hold()
 
 	first := async(p, "order", messageTo(order1, "first"))
-	receive(t, arrived, "the first commit")
+	await.End(t, arrived, "the first commit")
 	var results []<-chan error
 	for i, msgs := range [][]*message.Message{
 		messagesTo(order1, "a", 2), expecting(messagesTo(order1, "b", 2), 3),
@@ -130,9 +131,9 @@ func TestAnExpectationHasACommitOfItsOwn(t *testing.T) {
 		release()
 	}
 
-	require.NoError(t, receive(t, first, "Publish"))
+	require.NoError(t, await.Receive(t, first, "Publish"))
 	for i, result := range results {
-		err := receive(t, result, "Publish")
+		err := await.Receive(t, result, "Publish")
 		if i == 2 {
 			require.ErrorIs(t, err, journal.ErrConflict)
 			continue

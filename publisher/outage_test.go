@@ -20,6 +20,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -71,8 +72,7 @@ func TestAnOutageOfTheServiceThatHasTheCredentialsIsWaitedOut(t *testing.T) {
 			return s.client.Options().Credentials.Retrieve(ctx)
 		})
 	})
-	j, err := journal.Open(t.Context(), client, journal.Config{RetryBudget: time.Nanosecond})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{RetryBudget: time.Nanosecond})
 	down.Store(10)
 
 	require.NoError(t, s.publisher(publisher.Config{Journal: j}).Publish("order", messageTo(order1, "x")))
@@ -115,8 +115,7 @@ func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T)
 					arrive := pause(func(context.Context) { first.Arrive() })
 					proxy.Inject(arrive, dynamotest.On(s.commits()), dynamotest.After(1), dynamotest.Times(1))
 					recording := proxy.Record()
-					j, err := journal.Open(t.Context(), proxy.Client(), journal.Config{RetryBudget: time.Nanosecond})
-					require.NoError(t, err)
+					j := testjournal.Open(t, proxy.Client(), journal.Config{RetryBudget: time.Nanosecond})
 					p := s.publisher(publisher.Config{Journal: j})
 					msg := messageTo(order1, "x")
 					if expects {

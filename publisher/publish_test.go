@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
@@ -149,13 +150,13 @@ func TestAggregatesAreAppendedSideBySideUpToALimit(t *testing.T) {
 
 	result := async(p, "order", msgs...)
 	for range 3 {
-		receive(t, arrived, "three transactions at once")
+		await.End(t, arrived, "three transactions at once")
 	}
 	for range 9 {
 		release()
 	}
 
-	require.NoError(t, receive(t, result, "Publish"))
+	require.NoError(t, await.Receive(t, result, "Publish"))
 	assert.Equal(t, 3, s.wire.peak)
 	assert.Equal(t, 9, s.eventCount())
 }
@@ -198,7 +199,7 @@ func TestWhoeverComesDuringACommitSharesTheNext(t *testing.T) {
 	arrived, release := s.wire.hold()
 
 	results := []<-chan error{async(p, "order", messageTo(order1, "first"))}
-	receive(t, arrived, "the first commit")
+	await.End(t, arrived, "the first commit")
 	for i := range 150 {
 		results = append(results, async(p, "order", messageTo(order1, fmt.Sprint(i))))
 	}
@@ -208,7 +209,7 @@ func TestWhoeverComesDuringACommitSharesTheNext(t *testing.T) {
 	}
 
 	for _, result := range results {
-		require.NoError(t, receive(t, result, "Publish"))
+		require.NoError(t, await.Receive(t, result, "Publish"))
 	}
 	assert.Equal(t, []int{1, 99, 51}, s.wire.sent())
 	assert.EqualValues(t, 151, s.version(order1))
@@ -221,7 +222,7 @@ func TestMessagesThatFitIntoOneTransactionAreNotTornApart(t *testing.T) {
 	arrived, release := s.wire.hold()
 
 	results := []<-chan error{async(p, "order", messageTo(order1, "first"))}
-	receive(t, arrived, "the first commit")
+	await.End(t, arrived, "the first commit")
 	for i, n := range []int{60, 60, 39, 120, 10} {
 		results = append(results, async(p, "order", messagesTo(order1, "m", n)...))
 		eventually(t, func() bool { return p.Queued(order1) == i+2 }, "%d batches wait", i+1)
@@ -231,7 +232,7 @@ func TestMessagesThatFitIntoOneTransactionAreNotTornApart(t *testing.T) {
 	}
 
 	for _, result := range results {
-		require.NoError(t, receive(t, result, "Publish"))
+		require.NoError(t, await.Receive(t, result, "Publish"))
 	}
 	assert.Equal(t, []int{1, 60, 60 + 39, 99, 21 + 10}, s.wire.sent())
 }

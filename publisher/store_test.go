@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -48,29 +49,23 @@ func newStore(t testing.TB, config journal.Config) *store {
 // eachStore runs a test on each layout.
 func eachStore(t *testing.T, config journal.Config, test func(t *testing.T, s *store)) {
 	t.Helper()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			of := config
-			of.Layout = layout
-			test(t, newStore(t, of))
-		})
-	}
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		of := config
+		of.Layout = layout
+		test(t, newStore(t, of))
+	})
 }
 
 // eachStoreInFakeTime runs a test about time limits on each layout.
 func eachStoreInFakeTime(t *testing.T, config journal.Config, test func(t *testing.T, s *store)) {
 	t.Helper()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			testdb.WithFakeTime(t, func(t *testing.T) {
-				of := config
-				of.Layout = layout
-				test(t, newStore(t, of))
-			})
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		testdb.WithFakeTime(t, func(t *testing.T) {
+			of := config
+			of.Layout = layout
+			test(t, newStore(t, of))
 		})
-	}
+	})
 }
 
 func (s *store) isPacked() bool { return s.Config().Layout == journal.Packed }
@@ -187,18 +182,6 @@ func indexes(from, to int) []int {
 func eventually(t *testing.T, condition func() bool, what string, args ...any) {
 	t.Helper()
 	require.Eventually(t, condition, patience, time.Millisecond, append([]any{what}, args...)...)
-}
-
-// receive waits for a value from a channel.
-func receive[T any](t *testing.T, c <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(patience):
-		require.FailNow(t, "waited in vain for "+what)
-		panic("unreachable")
-	}
 }
 
 // async publishes in a goroutine, and returns a channel for the result.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -97,11 +98,8 @@ func onMemoryOf[S any](
 ) (*repository.Repository[S], *dynamodb.Client) {
 	b.Helper()
 	client := dynamotest.New(b).Client()
-	require.NoError(b, journal.Create(b.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
-	j, err := journal.Open(b.Context(), client, journal.Config{})
-	require.NoError(b, err)
-	repo, err := repository.New(j, definition, config)
-	require.NoError(b, err)
+	j := testjournal.New(b, client, journal.Config{Layout: journal.Classic, Shards: 1})
+	repo := testjournal.Repository(b, j, definition, config)
 	return repo, client
 }
 

@@ -22,13 +22,10 @@ func TestExecuteWithAWarmCacheIsOneRequest(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1))
 	s.calls.Reset()
 
-	a, err := repo.Execute(t.Context(), "42", Deposit(1))
-
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Deposit(1))
 	assert.Equal(t, 2, a.State.Balance)
 	assert.Equal(t, map[string]int{"TransactWriteItems": 1}, s.calls.Counts())
 }
@@ -37,20 +34,16 @@ func TestLoadWithAWarmCacheReadsTheVersionAndWhatIsNew(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 10, Snapshots: repository.Never})
-	_, err := repo.Execute(t.Context(), "42", always(deposits(50)...))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", always(deposits(50)...))
 	s.calls.Reset()
 
-	a, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a := mustLoad(t, repo, "42")
 	assert.Equal(t, 50, a.State.Balance)
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts())
 
-	_, err = open(t, s.client).accounts(t, repository.Config{}).Execute(t.Context(), "42", always(deposits(2)...))
-	require.NoError(t, err)
+	mustExecute(t, open(t, s.client).accounts(t, repository.Config{}), "42", always(deposits(2)...))
 	s.calls.Reset()
-	a, err = repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a = mustLoad(t, repo, "42")
 	assert.Equal(t, 52, a.State.Balance)
 	assert.Equal(t, map[string]int{"GetItem": 1, "BatchGetItem": 1}, s.calls.Counts())
 }
@@ -59,34 +52,28 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(5))
 	rival := open(t, s.client).accounts(t, repository.Config{})
-	_, err = rival.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
+	mustExecute(t, rival, "42", Deposit(5))
 
 	s.calls.Reset()
-	a, err := repo.Execute(t.Context(), "42", Withdraw(4))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Withdraw(4))
 	assert.Equal(t, 6, a.State.Balance)
 	assert.Equal(t, map[string]int{"TransactWriteItems": 2, "GetItem": 1}, s.calls.Counts(),
 		"a conflict, the event that it tells of, and the commit")
 
-	_, err = rival.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
-	a, err = repo.Execute(t.Context(), "42", Withdraw(11))
+	mustExecute(t, rival, "42", Deposit(5))
+	a, err := repo.Execute(t.Context(), "42", Withdraw(11))
 	require.NoError(t, err, "what is kept would refuse, what is stored does not")
 	assert.Equal(t, 0, a.State.Balance)
 
-	_, err = rival.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
-	a, err = repo.Execute(t.Context(), "42", func(a Account) (aggregate.Events[Account], error) {
+	mustExecute(t, rival, "42", Deposit(5))
+	a = mustExecute(t, repo, "42", func(a Account) (aggregate.Events[Account], error) {
 		if a.Balance == 0 {
 			return nil, nil
 		}
 		return aggregate.Events[Account]{Withdrawn{a.Balance}}, nil
 	})
-	require.NoError(t, err)
 	assert.EqualValues(t, 7, a.Version, "what is kept would have no events, what is stored does")
 	assert.Equal(t, 0, a.State.Balance)
 }
@@ -95,22 +82,18 @@ func TestAWriterWhoLosesToAnotherOfTheSameRepositoryReadsNothing(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1))
 	s.calls.Reset()
 
 	first := true
-	a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
+	a := mustExecute(t, repo, "42", func(Account) (aggregate.Events[Account], error) {
 		if first {
 			first = false
 			// another writer, during this decision
-			_, err := repo.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", Deposit(1))
 		}
 		return deposits(1), nil
 	})
-
-	require.NoError(t, err)
 	assert.Equal(t, 3, a.State.Balance)
 	assert.Equal(t, map[string]int{"TransactWriteItems": 3}, s.calls.Counts())
 }
@@ -119,11 +102,10 @@ func TestARefusalOnWhatIsStoredIsFinal(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(5))
 	s.calls.Reset()
 
-	_, err = repo.Execute(t.Context(), "42", Withdraw(6))
+	_, err := repo.Execute(t.Context(), "42", Withdraw(6))
 
 	require.ErrorIs(t, err, ErrInsufficientFunds)
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), "the version is read before it is believed")
@@ -134,12 +116,11 @@ func TestADecisionIsNotMadeAgainOnTheVersionThatItSaw(t *testing.T) {
 	for name, refusal := range map[string]error{"a refusal": ErrInsufficientFunds, "no events": nil} {
 		s := setup(t)
 		repo := s.accounts(t, repository.Config{Cache: 10})
-		_, err := repo.Execute(t.Context(), "42", Deposit(5))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", Deposit(5))
 		s.calls.Reset()
 		decisions := 0
 
-		_, err = repo.Execute(t.Context(), "42", func(Account) (Events, error) {
+		_, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
 			decisions++
 			return nil, refusal
 		})
@@ -154,11 +135,10 @@ func TestARefusalDoesNotCountWhereItsContextEndsBeforeWhatIsStoredIsRead(t *test
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(5))
 	ctx, cancel := context.WithCancel(t.Context())
 
-	_, err = repo.Execute(ctx, "42", func(Account) (aggregate.Events[Account], error) {
+	_, err := repo.Execute(ctx, "42", func(Account) (aggregate.Events[Account], error) {
 		cancel()
 		return nil, ErrInsufficientFunds
 	})
@@ -170,21 +150,17 @@ func TestARefusalDoesNotCountWhereItsContextEndsBeforeWhatIsStoredIsRead(t *test
 func TestNobodyCanChangeWhatIsKept(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).baskets(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "1", always[Basket](Added{"pear", 1}, &Labelled{[]string{"ripe"}}))
-	require.NoError(t, err)
+	mustExecute(t, repo, "1", always[Basket](Added{"pear", 1}, &Labelled{[]string{"ripe"}}))
 	vandal := func(b Basket) (aggregate.Events[Basket], error) {
 		b.Items["pear"], b.Labels[0] = 99, "rotten"
 		return nil, errors.New("refused")
 	}
-	_, err = repo.Execute(t.Context(), "1", vandal)
+	_, err := repo.Execute(t.Context(), "1", vandal)
 	require.Error(t, err)
-	a, err := repo.Load(t.Context(), "1")
-	require.NoError(t, err)
+	a := mustLoad(t, repo, "1")
 	a.State.Items["pear"], a.State.Labels[0] = 99, "rotten"
 
-	a, err = repo.Load(t.Context(), "1")
-
-	require.NoError(t, err)
+	a = mustLoad(t, repo, "1")
 	assert.Equal(t, Basket{Items: map[string]int{"pear": 1}, Labels: []string{"ripe"}}, a.State)
 }
 
@@ -192,18 +168,15 @@ func TestAHistoryThatWasPutBackIsLoadedAnew(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", always(deposits(3)...))
 	// other stands for a backup, in which the same aggregate has one event.
 	other := setup(t)
-	_, err = other.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(7))
-	require.NoError(t, err)
+	mustExecute(t, other.accounts(t, repository.Config{}), "42", Deposit(7))
 	s.copyFrom(t, other, account("42"))
 
-	a, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a := mustLoad(t, repo, "42")
 	assert.Equal(t, 7, a.State.Balance)
-	a, err = repo.Execute(t.Context(), "42", Withdraw(7))
+	a, err := repo.Execute(t.Context(), "42", Withdraw(7))
 	require.ErrorContains(t, err, "exists although the head of its aggregate is at version 1", "event 2 is still there")
 	assert.Zero(t, a)
 }
@@ -213,15 +186,12 @@ func TestTheCacheForgetsTheAggregatesThatWereNotUsedForLongest(t *testing.T) {
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 2})
 	for i := range 3 {
-		_, err := repo.Execute(t.Context(), fmt.Sprint(i), Deposit(1))
-		require.NoError(t, err)
+		mustExecute(t, repo, fmt.Sprint(i), Deposit(1))
 	}
 	s.calls.Reset()
-	_, err := repo.Execute(t.Context(), "2", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "2", Deposit(1))
 	assert.Empty(t, s.calls.Calls("GetItem"), "it is kept")
-	_, err = repo.Execute(t.Context(), "0", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "0", Deposit(1))
 	assert.Len(t, s.calls.Calls("GetItem"), 1, "it is not")
 }
 
@@ -300,10 +270,8 @@ func TestAnErrorThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
 		"writes that cannot be made yet": {Deposit(1), Deposit(1), []repository.Option{repository.WithWrites(fromTwoOn)}, 152},
 	} {
 		repo := s.accounts(t, repository.Config{Cache: 10})
-		_, err := repo.Execute(t.Context(), name, Deposit(150))
-		require.NoError(t, err)
-		_, err = open(t, s.client).accounts(t, repository.Config{}).Execute(t.Context(), name, test.rival)
-		require.NoError(t, err)
+		mustExecute(t, repo, name, Deposit(150))
+		mustExecute(t, open(t, s.client).accounts(t, repository.Config{}), name, test.rival)
 
 		a, err := repo.Execute(t.Context(), name, test.decide, test.options...)
 
@@ -316,12 +284,11 @@ func TestAnErrorOfTheLatestStateStands(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1))
 	s.calls.Reset()
 	full, asked := errors.New("no room in the outbox"), 0
 
-	_, err = repo.Execute(t.Context(), "42", Deposit(1), repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
+	_, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithWrites(func(repository.Commit) ([]types.TransactWriteItem, error) {
 		asked++
 		return nil, full
 	}))
@@ -335,8 +302,7 @@ func TestADecisionWithoutEventsIsRememberedUnderTheVersionThatIsKept(t *testing.
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1))
 	ifEmpty := func(a Account) (aggregate.Events[Account], error) {
 		if a.Balance > 0 {
 			return nil, nil
@@ -344,14 +310,10 @@ func TestADecisionWithoutEventsIsRememberedUnderTheVersionThatIsKept(t *testing.
 		return deposits(1), nil
 	}
 	s.calls.Reset()
-	_, err = repo.Execute(t.Context(), "42", ifEmpty, repository.WithCommandID("top up"))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", ifEmpty, repository.WithCommandID("top up"))
 	assert.Equal(t, map[string]int{"TransactWriteItems": 1}, s.calls.Counts())
 
-	_, err = open(t, s.client).accounts(t, repository.Config{}).Execute(t.Context(), "42", Withdraw(1))
-	require.NoError(t, err)
-	a, err := repo.Execute(t.Context(), "42", ifEmpty, repository.WithCommandID("top up again"))
-
-	require.NoError(t, err)
+	mustExecute(t, open(t, s.client).accounts(t, repository.Config{}), "42", Withdraw(1))
+	a := mustExecute(t, repo, "42", ifEmpty, repository.WithCommandID("top up again"))
 	assert.Equal(t, 1, a.State.Balance, "what is stored is empty, though what is kept is not")
 }

@@ -23,8 +23,7 @@ func TestACommandWithAnIDTakesEffectOnce(t *testing.T) {
 	s := setup(t)
 	for name, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
 		repo := s.accounts(t, config)
-		first, err := repo.Execute(t.Context(), name, Deposit(5), repository.WithCommandID("pay-1"))
-		require.NoError(t, err)
+		first := mustExecute(t, repo, name, Deposit(5), repository.WithCommandID("pay-1"))
 		assert.False(t, first.Repeated)
 
 		for range 2 {
@@ -34,16 +33,13 @@ func TestACommandWithAnIDTakesEffectOnce(t *testing.T) {
 			assert.Equal(t, 5, again.State.Balance)
 		}
 
-		other, err := repo.Execute(t.Context(), name, Deposit(5), repository.WithCommandID("pay-2"))
-		require.NoError(t, err)
+		other := mustExecute(t, repo, name, Deposit(5), repository.WithCommandID("pay-2"))
 		assert.False(t, other.Repeated)
 		assert.Equal(t, 10, other.State.Balance)
-		next, err := repo.Execute(t.Context(), name, Deposit(1))
-		require.NoError(t, err)
+		next := mustExecute(t, repo, name, Deposit(1))
 		assert.False(t, next.Repeated)
 	}
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "other", Deposit(5), repository.WithCommandID("pay-1"))
-	require.NoError(t, err)
+	a := mustExecute(t, s.accounts(t, repository.Config{}), "other", Deposit(5), repository.WithCommandID("pay-1"))
 	assert.False(t, a.Repeated, "it is another command on another aggregate")
 }
 
@@ -52,12 +48,9 @@ func TestARefusedCommandMayBeExecutedAgain(t *testing.T) {
 	repo := setup(t).accounts(t, repository.Config{})
 	_, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.WithCommandID("w"))
 	require.ErrorIs(t, err, ErrInsufficientFunds)
-	_, err = repo.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(5))
 
-	a, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.WithCommandID("w"))
-
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Withdraw(5), repository.WithCommandID("w"))
 	assert.False(t, a.Repeated)
 	assert.Equal(t, 0, a.State.Balance)
 }
@@ -71,18 +64,13 @@ func TestACommandWithoutEventsIsRememberedToo(t *testing.T) {
 		}
 		return aggregate.Events[Account]{Deposited{1}}, nil
 	}
-	_, err := repo.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
-	a, err := repo.Execute(t.Context(), "42", ifEmpty, repository.WithCommandID("top up"))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(5))
+	a := mustExecute(t, repo, "42", ifEmpty, repository.WithCommandID("top up"))
 	assert.False(t, a.Repeated)
 	assert.EqualValues(t, 1, a.Version)
-	_, err = repo.Execute(t.Context(), "42", Withdraw(5))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Withdraw(5))
 
-	a, err = repo.Execute(t.Context(), "42", ifEmpty, repository.WithCommandID("top up"))
-
-	require.NoError(t, err)
+	a = mustExecute(t, repo, "42", ifEmpty, repository.WithCommandID("top up"))
 	assert.True(t, a.Repeated)
 	assert.Equal(t, 0, a.State.Balance, "it decided that there was nothing to do, once and for all")
 }
@@ -113,9 +101,7 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, test.written, written)
 
-			a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
-
-			require.NoError(t, err)
+			a := mustExecute(t, repo, "42", Deposit(5), repository.WithCommandID("pay"))
 			assert.Equal(t, test.written, a.Repeated)
 			assert.Equal(t, 5, a.State.Balance)
 			assert.Len(t, s.records(t, a.ID), 1)
@@ -127,11 +113,10 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 func TestADeletionInTheErrorOfADecisionIsARefusal(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "2", Deposit(5), repository.WithCommandID("m1"))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "2", Deposit(5), repository.WithCommandID("m1"))
 	require.NoError(t, repo.Delete(t.Context(), "2", a.Version, journal.RemoveOptions{}))
 
-	a, err = repo.Execute(t.Context(), "3", func(Account) (Events, error) {
+	a, err := repo.Execute(t.Context(), "3", func(Account) (Events, error) {
 		_, err := repo.Load(t.Context(), "2")
 		return nil, err
 	}, repository.WithCommandID("m1"))
@@ -156,15 +141,14 @@ func TestErrorsOfTheCallersFunctionSayNothingOfTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, cached := range map[string]int{"without a cache": 0, "with a cache": 10} {
 		repo := setup(t).accounts(t, repository.Config{Cache: cached})
-		_, err := repo.Execute(t.Context(), "42", Deposit(5))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", Deposit(5))
 		for _, given := range []error{
 			&journal.ConflictError{ID: account("42"), Expected: 1, Actual: 7},
 			&journal.DuplicateCommandError{ID: account("other")},
 			&journal.DeletedError{ID: account("other")},
 		} {
 			calls := 0
-			_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("c"), repository.WithWrites(
+			_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("c"), repository.WithWrites(
 				func(repository.Commit) ([]types.TransactWriteItem, error) {
 					calls++
 					return nil, given
@@ -180,8 +164,7 @@ func TestACommandSavedTwiceIsRefusedTheSecondTime(t *testing.T) {
 	repo := setup(t).accounts(t, repository.Config{})
 	a, err := repo.NewAggregate("42")
 	require.NoError(t, err)
-	a, err = repo.Save(t.Context(), a, deposits(2), repository.WithCommandID("import"))
-	require.NoError(t, err)
+	a = mustSave(t, repo, a, deposits(2), repository.WithCommandID("import"))
 
 	_, err = repo.Save(t.Context(), a, deposits(2), repository.WithCommandID("import"))
 
@@ -208,19 +191,16 @@ func TestACommandSavedTwiceIsADuplicateAlsoWhereSaveLoadsFirst(t *testing.T) {
 					s := setup(t)
 					repo := s.baskets(t, config)
 					for range 2 { // the second one stores no snapshot
-						_, err := s.baskets(t, repository.Config{}).Execute(t.Context(), "42", always[Basket](Added{"pen", 1}))
-						require.NoError(t, err)
+						mustExecute(t, s.baskets(t, repository.Config{}), "42", always[Basket](Added{"pen", 1}))
 					}
-					a, err := repo.LoadAtVersion(t.Context(), "42", 2)
-					require.NoError(t, err)
+					a := mustLoadAt(t, repo, "42", 2)
 					one := aggregate.Events[Basket]{Added{"pen", 1}}
-					saved, err := repo.Save(t.Context(), given(a), one, repository.WithCommandID("c"))
-					require.NoError(t, err)
+					saved := mustSave(t, repo, given(a), one, repository.WithCommandID("c"))
 					if deleted {
 						require.NoError(t, repo.Delete(t.Context(), "42", saved.Version, journal.RemoveOptions{}))
 					}
 
-					_, err = repo.Save(t.Context(), given(a), one, repository.WithCommandID("c"))
+					_, err := repo.Save(t.Context(), given(a), one, repository.WithCommandID("c"))
 					var duplicate *journal.DuplicateCommandError
 					require.ErrorAs(t, err, &duplicate)
 					duplicate.CommitID = ""
@@ -268,10 +248,9 @@ func TestWritesOfTheCallerCommitWithTheEventsOrNotAtAll(t *testing.T) {
 	s := setup(t)
 	s.emails(t)
 	repo := s.accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "1", Deposit(1), writes(claim("a@example.org")))
-	require.NoError(t, err)
+	mustExecute(t, repo, "1", Deposit(1), writes(claim("a@example.org")))
 
-	_, err = repo.Execute(t.Context(), "2", Deposit(1), writes(claim("b@example.org"), claim("a@example.org")))
+	_, err := repo.Execute(t.Context(), "2", Deposit(1), writes(claim("b@example.org"), claim("a@example.org")))
 
 	var refused *journal.WriteRefusedError
 	require.ErrorAs(t, err, new(*journal.WriteRefusedError))
@@ -295,10 +274,8 @@ func TestWritesMayFollowFromTheEvents(t *testing.T) {
 		}
 		return writes, nil
 	}
-	_, err := repo.Execute(t.Context(), "1", always(deposits(2)...), repository.WithWrites(outbox))
-	require.NoError(t, err)
-	_, err = repo.Execute(t.Context(), "1", always[Account](Withdrawn{1}), repository.WithWrites(outbox))
-	require.NoError(t, err)
+	mustExecute(t, repo, "1", always(deposits(2)...), repository.WithWrites(outbox))
+	mustExecute(t, repo, "1", always[Account](Withdrawn{1}), repository.WithWrites(outbox))
 
 	out, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("emails")})
 	require.NoError(t, err)
@@ -315,7 +292,6 @@ func TestWritesMayFollowFromTheEvents(t *testing.T) {
 		return nil, broken
 	}))
 	require.ErrorIs(t, err, broken)
-	a, err := repo.Load(t.Context(), "1")
-	require.NoError(t, err)
+	a := mustLoad(t, repo, "1")
 	assert.EqualValues(t, 3, a.Version)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
 	"github.com/millrace-dev/millrace/journal/encrypt"
@@ -52,32 +53,25 @@ func openEncoded(t *testing.T, client *dynamodb.Client) (store, *encrypt.Encrypt
 
 func TestAnEncryptedAggregateIsLoadedFromItsSnapshotAndEvents(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			s, _ := setupEncoded(t, layout)
-			note := Noted{Text: strings.Repeat("a long text ", 200)}
-			for _, policy := range []repository.SnapshotPolicy{repository.Every(3), repository.Never} {
-				accounts := s.accounts(t, repository.Config{Snapshots: policy})
-				for range 5 {
-					_, err := accounts.Execute(t.Context(), "42", Deposit(10))
-					require.NoError(t, err)
-				}
-				_, err := accounts.Execute(t.Context(), "42", always[Account](note))
-				require.NoError(t, err)
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		s, _ := setupEncoded(t, layout)
+		note := Noted{Text: strings.Repeat("a long text ", 200)}
+		for _, policy := range []repository.SnapshotPolicy{repository.Every(3), repository.Never} {
+			accounts := s.accounts(t, repository.Config{Snapshots: policy})
+			for range 5 {
+				mustExecute(t, accounts, "42", Deposit(10))
 			}
+			mustExecute(t, accounts, "42", always[Account](note))
+		}
 
-			a, err := s.accounts(t, repository.Config{}).Load(t.Context(), "42")
-
+		a := mustLoad(t, s.accounts(t, repository.Config{}), "42")
+		assert.Equal(t, 100, a.State.Balance)
+		assert.EqualValues(t, 12, a.Version)
+		for r, err := range s.journal.Internal().Raw().Events(t.Context(), a.ID, 6, 7) {
 			require.NoError(t, err)
-			assert.Equal(t, 100, a.State.Balance)
-			assert.EqualValues(t, 12, a.Version)
-			for r, err := range s.journal.Internal().Raw().Events(t.Context(), a.ID, 6, 7) {
-				require.NoError(t, err)
-				assert.Equal(t, map[uint64]string{6: "gzip,aes-gcm", 7: "aes-gcm"}[r.Number], r.Encoding)
-			}
-		})
-	}
+			assert.Equal(t, map[uint64]string{6: "gzip,aes-gcm", 7: "aes-gcm"}[r.Number], r.Encoding)
+		}
+	})
 }
 
 func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.T) {
@@ -91,13 +85,11 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 			for _, layout := range layouts {
 				s, secret := setupEncoded(t, layout)
 				accounts := s.accounts(t, config)
-				loaded, err := accounts.Execute(t.Context(), "42", Deposit(10))
-				require.NoError(t, err)
-				_, err = accounts.Execute(t.Context(), "43", Deposit(10))
-				require.NoError(t, err)
+				loaded := mustExecute(t, accounts, "42", Deposit(10))
+				mustExecute(t, accounts, "43", Deposit(10))
 				require.NoError(t, secret.Destroy(t.Context(), account("42")))
 
-				_, err = accounts.Load(t.Context(), "42")
+				_, err := accounts.Load(t.Context(), "42")
 				require.ErrorIs(t, err, journal.ErrKeyDestroyed)
 				require.ErrorContains(t, err, "account-42")
 				_, err = accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
@@ -111,8 +103,7 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 				head, err := s.journal.Internal().Raw().Head(t.Context(), account("42"))
 				require.NoError(t, err)
 				assert.EqualValues(t, 1, head.Version, "nothing was written")
-				_, err = accounts.Load(t.Context(), "43")
-				require.NoError(t, err)
+				mustLoad(t, accounts, "43")
 			}
 		})
 	}

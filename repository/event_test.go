@@ -27,12 +27,9 @@ func TestEventPayloadIsToldWhichEventItWrites(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{EventPayload: addressed})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
-	a, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
-	_, err = repo.Save(t.Context(), a, Events{Deposited{2}, Withdrawn{3}})
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1))
+	a := mustLoad(t, repo, "42")
+	mustSave(t, repo, a, Events{Deposited{2}, Withdrawn{3}})
 
 	want := []map[string]any{
 		{"Amount": 1.0, "aid": "account-42", "seq_nr": 1.0, "type": "account.deposited.v1"},

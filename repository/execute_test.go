@@ -18,14 +18,12 @@ import (
 func TestExecuteDecidesOnTheStateAndAppends(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Deposit(100))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(100))
 
-	a, err := repo.Execute(t.Context(), "42", Withdraw(30))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Withdraw(30))
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 2}, bare(a))
 
-	a, err = repo.Execute(t.Context(), "42", Withdraw(71))
+	a, err := repo.Execute(t.Context(), "42", Withdraw(71))
 	var refused *repository.RefusedError
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, repository.RefusedError{ID: account("42"), Err: ErrInsufficientFunds}, *refused)
@@ -37,11 +35,10 @@ func TestExecuteGivesANewAggregateTheZeroState(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.baskets(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "new", func(b Basket) (aggregate.Events[Basket], error) {
+	a := mustExecute(t, repo, "new", func(b Basket) (aggregate.Events[Basket], error) {
 		assert.Zero(t, b)
 		return aggregate.Events[Basket]{Added{"pen", 1}}, nil
 	})
-	require.NoError(t, err)
 	assert.Equal(t, repository.Aggregate[Basket]{ID: basket("new"), State: Basket{Items: map[string]int{"pen": 1}}, Version: 1}, bare(a))
 }
 
@@ -49,15 +46,12 @@ func TestExecuteWithoutEventsWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "new", always[Account]())
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "new", always[Account]())
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("new")}, bare(a))
 
-	loaded, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	loaded := mustExecute(t, repo, "42", Deposit(1))
 	s.calls.Reset()
-	a, err = repo.Execute(t.Context(), "42", always[Account]())
-	require.NoError(t, err)
+	a = mustExecute(t, repo, "42", always[Account]())
 	assert.Equal(t, loaded, a)
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts())
 }
@@ -89,16 +83,14 @@ func TestExecuteLoadsAndDecidesAgainAfterAConflict(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1))
 	compete10(t, s, 3, "42")
 
 	var seen []int
-	a, err := repo.Execute(t.Context(), "42", func(a Account) (aggregate.Events[Account], error) {
+	a := mustExecute(t, repo, "42", func(a Account) (aggregate.Events[Account], error) {
 		seen = append(seen, a.Balance)
 		return aggregate.Events[Account]{Deposited{a.Balance}}, nil
 	})
-	require.NoError(t, err)
 	assert.Equal(t, []int{1, 11, 21, 31}, seen, "each attempt decides on the state of its time")
 	assert.Equal(t, 62, a.State.Balance)
 	assert.EqualValues(t, 5, a.Version)

@@ -42,8 +42,7 @@ func TestADecisionRunsOnlyOnTheExpectedVersion(t *testing.T) {
 		conflicts(err, 0, 1)
 		assert.Equal(t, 1, decisions, name)
 
-		_, err = rival.Execute(t.Context(), "42", Deposit(1)) // a cache does not know this event
-		require.NoError(t, err)
+		mustExecute(t, rival, "42", Deposit(1)) // a cache does not know this event
 		_, err = execute(1)
 		conflicts(err, 1, 2)
 		a, err = execute(2)
@@ -56,15 +55,13 @@ func TestAConflictAtTheExpectedVersionIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1))
 	rival := open(t, s.direct).accounts(t, repository.Config{})
 	s.calls.Reset()
 	decisions := 0
-	_, err = repo.Execute(t.Context(), "42", func(Account) (Events, error) {
+	_, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
 		decisions++
-		_, err := rival.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		mustExecute(t, rival, "42", Deposit(1))
 		return deposits(1), nil
 	}, repository.WithExpectedVersion(1))
 	var conflict *journal.ConflictError

@@ -109,20 +109,17 @@ func eachTorn(t *testing.T, handle func(t *testing.T, r *accounts, id string, nu
 			for n := range 10 {
 				first, emptied, empty := fmt.Sprintf("first-%d-%d", cache, n), fmt.Sprintf("emptied-%d-%d", cache, n), fmt.Sprintf("empty-%d-%d", cache, n)
 				deposit := func(id string) {
-					_, err := writer.Execute(t.Context(), id, Deposit(30), transaction)
-					require.NoError(t, err)
+					mustExecute(t, writer, id, Deposit(30), transaction)
 				}
 				testdb.WhileTorn(t, db, func() { deposit(first) }, func() { handle(t, reader, first, 1) })
 
 				deposit(emptied)
-				_, err := reader.Load(t.Context(), emptied)
-				require.NoError(t, err)
+				mustLoad(t, reader, emptied)
 				require.NoError(t, withdraw(t.Context(), writer, emptied))
 				testdb.WhileTorn(t, db, func() { deposit(emptied) }, func() { handle(t, reader, emptied, 3) })
 
 				endow(t, writer, empty, 0)
-				_, err = reader.Load(t.Context(), empty)
-				require.NoError(t, err)
+				mustLoad(t, reader, empty)
 				endow(t, writer, empty, 0)
 				testdb.WhileTorn(t, db, func() { deposit(empty) }, func() { handle(t, reader, empty, 3) })
 			}
@@ -135,15 +132,14 @@ func TestACommandIsNotDecidedOnAPartOfACommit(t *testing.T) {
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
 		writer, reader := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{Cache: 10})
 		endow(t, writer, "a", 30)
-		_, err := reader.Load(t.Context(), "a")
-		require.NoError(t, err)
+		mustLoad(t, reader, "a")
 		rival := db.Inject(dynamotest.Pause(func(context.Context) {
 			large := Noted{strings.Repeat("x", 250<<10)}
 			_, err := writer.Execute(t.Context(), "a", always[Account](Deposited{1000}, large, large, Withdrawn{1000}))
 			assert.NoError(t, err)
 		}), dynamotest.On("TransactGetItems"), dynamotest.Table(s.journal.Config().Tables.Journal), dynamotest.Times(1))
 		var seen []int
-		_, err = reader.Execute(t.Context(), "a", func(a Account) (aggregate.Events[Account], error) {
+		_, err := reader.Execute(t.Context(), "a", func(a Account) (aggregate.Events[Account], error) {
 			seen = append(seen, a.Balance)
 			return nil, ErrInsufficientFunds
 		}, repository.WithCommandID("c"))

@@ -85,8 +85,7 @@ func TestEventsThatCannotBeStoredAreRefusedAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := newRepository(t, s, aggregate.Define[Account]("account", Deposited{}, Noted{}, Unreadable{}), repository.Config{})
-	a, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Deposit(1))
 	s.calls.Reset()
 
 	long := Noted{strings.Repeat("x", 400<<10)}
@@ -129,11 +128,10 @@ func TestANilOptionAddsNothingAndNilWritesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "42", Deposit(1), nil, repository.WithCommandID("c"), nil)
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Deposit(1), nil, repository.WithCommandID("c"), nil)
 	s.calls.Reset()
 
-	_, err = repo.Execute(t.Context(), "42", always[Account](), repository.WithWrites(nil))
+	_, err := repo.Execute(t.Context(), "42", always[Account](), repository.WithWrites(nil))
 	require.ErrorIs(t, err, journal.ErrInvalidCommit)
 	require.ErrorContains(t, err, "the function passed to Writes is nil")
 	same, err := repo.Save(t.Context(), a, deposits(1), repository.WithWrites(nil))
@@ -175,7 +173,6 @@ func TestAStateThatCannotBeCopiedIsAnErrorAndNothingIsWritten(t *testing.T) {
 	require.ErrorAs(t, err, new(*repository.UnencodableStateError))
 	assert.Empty(t, s.calls.Calls("TransactWriteItems"))
 
-	a, err = repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a = mustLoad(t, repo, "42")
 	assert.True(t, math.IsNaN(a.State.Mean[0]))
 }

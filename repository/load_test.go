@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -23,11 +24,9 @@ func TestLoadGivesTheStateAfterAllEvents(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		repo := s.accounts(t, repository.Config{})
-		_, err := repo.Execute(t.Context(), "42", always[Account](Deposited{100}, Withdrawn{30}))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", always[Account](Deposited{100}, Withdrawn{30}))
 
-		a, err := repo.Load(t.Context(), "42")
-		require.NoError(t, err)
+		a := mustLoad(t, repo, "42")
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 2}, bare(a))
 	})
 }
@@ -49,16 +48,12 @@ func TestLoadKeepsAggregatesApartWhoseIDsReadTheSame(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		users := newRepository(t, s, aggregate.Define[Account]("user", Deposited{}), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 		userAccounts := newRepository(t, s, aggregate.Define[Account]("user-account", Deposited{}), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
-		_, err := users.Execute(t.Context(), "account-7", always(deposits(20)...))
-		require.NoError(t, err)
-		_, err = userAccounts.Execute(t.Context(), "7", always(deposits(30)...))
-		require.NoError(t, err)
+		mustExecute(t, users, "account-7", always(deposits(20)...))
+		mustExecute(t, userAccounts, "7", always(deposits(30)...))
 
-		a, err := users.Load(t.Context(), "account-7")
-		require.NoError(t, err)
+		a := mustLoad(t, users, "account-7")
 		assert.Equal(t, 20, a.State.Balance)
-		a, err = userAccounts.Load(t.Context(), "7")
-		require.NoError(t, err)
+		a = mustLoad(t, userAccounts, "7")
 		assert.Equal(t, 30, a.State.Balance)
 	})
 }
@@ -80,8 +75,7 @@ func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
 			// With these, the average is 1 KB.
 			commit = append(commit, Noted{strings.Repeat("x", 1536)})
 		}
-		a, err = repo.Save(t.Context(), a, commit)
-		require.NoError(t, err)
+		a = mustSave(t, repo, a, commit)
 	}
 	want := 0
 	for n := 0; n < events; n += 3 {
@@ -89,8 +83,7 @@ func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
 	}
 
 	s.calls.Reset()
-	a, err = repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a = mustLoad(t, repo, "42")
 	assert.EqualValues(t, events, a.Version)
 	assert.Equal(t, want, a.State.Balance)
 	assert.Equal(t, map[string]int{"GetItem": 1, "Query": 2}, s.calls.Counts(), "1.5 MB are two pages")
@@ -116,13 +109,11 @@ func TestLoadTakesOneGetItemAndTheEventsAfterTheSnapshot(t *testing.T) {
 			a, err := repo.NewAggregate("42")
 			require.NoError(t, err)
 			for range 20 {
-				a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-				require.NoError(t, err)
+				a = mustSave(t, repo, a, Events{Deposited{1}})
 			}
 			s.calls.Reset()
 
-			a, err = repo.Load(t.Context(), "42")
-			require.NoError(t, err)
+			a = mustLoad(t, repo, "42")
 			assert.Equal(t, 20, a.State.Balance)
 			assert.Equal(t, test.want, s.calls.Counts())
 		})
@@ -140,8 +131,7 @@ func TestLoadReadsByKeyWhatTheIndexHasNotCaughtUpWith(t *testing.T) {
 			t.Parallel()
 			s := setup(t)
 			repo := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
-			_, err := repo.Execute(t.Context(), "42", always(deposits(40)...))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", always(deposits(40)...))
 			hits := 0
 			s.proxy.Inject(dynamotest.Hide(func(item map[string]types.AttributeValue) bool {
 				hide := hidden(item["skey"].(*types.AttributeValueMemberS).Value)
@@ -151,8 +141,7 @@ func TestLoadReadsByKeyWhatTheIndexHasNotCaughtUpWith(t *testing.T) {
 				return hide
 			}), dynamotest.Index("journal-aid-index"))
 
-			a, err := repo.Load(t.Context(), "42")
-			require.NoError(t, err)
+			a := mustLoad(t, repo, "42")
 			assert.Equal(t, 40, a.State.Balance)
 			assert.EqualValues(t, 40, a.Version)
 			assert.Positive(t, hits, "the index must have been asked")
@@ -164,8 +153,7 @@ func TestLoadFailsRatherThanGiveAPart(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
-	_, err := repo.Execute(t.Context(), "42", always(deposits(40)...))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", always(deposits(40)...))
 	remove := func(table, sortKey string) {
 		_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 			TableName: &table,
@@ -194,8 +182,7 @@ func TestLoadFailsRatherThanGiveAPart(t *testing.T) {
 func TestLoadNamesTheEventItCannotApply(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{1}))
-		require.NoError(t, err)
+		mustExecute(t, s.accounts(t, repository.Config{}), "42", always[Account](Deposited{1}, Withdrawn{1}))
 
 		for name, test := range map[string]struct {
 			definition aggregate.Definition[Account]
@@ -228,18 +215,16 @@ func (refusing) Unmarshal([]byte, any) error { return errors.New("unreadable") }
 func TestLoadAsksForTheTypeOfAnEventThatHasNone(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(1))
 	s.peerWrites(t, account("42"), 2, `{"Amount":5}`, `{}`)
 
-	_, err = s.accounts(t, repository.Config{}).Load(t.Context(), "42")
+	_, err := s.accounts(t, repository.Config{}).Load(t.Context(), "42")
 	require.ErrorAs(t, err, new(*aggregate.UnknownEventError))
 
-	a, err := s.typing(t, func(r *journal.Record) (string, error) {
+	a := mustLoad(t, s.typing(t, func(r *journal.Record) (string, error) {
 		assert.EqualValues(t, 2, r.Number, "events that have a type need no other")
 		return "account.deposited.v1", nil
-	}).accounts(t, repository.Config{}).Load(t.Context(), "42")
-	require.NoError(t, err)
+	}).accounts(t, repository.Config{}), "42")
 	assert.Equal(t, 6, a.State.Balance)
 
 	illegible := errors.New("illegible")
@@ -254,15 +239,13 @@ func TestEventsCarryIDsAndTheMetadataOfTheContext(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		ids := 0
-		j, err := journal.Open(t.Context(), s.client, journal.Config{NewID: func() string {
+		j := testjournal.Open(t, s.client, journal.Config{NewID: func() string {
 			ids++
 			return fmt.Sprint("id ", ids)
 		}})
-		require.NoError(t, err)
-		repo, err := repository.New(j, Accounts, repository.Config{})
-		require.NoError(t, err)
+		repo := testjournal.Repository(t, j, Accounts, repository.Config{})
 		ctx := aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{aggregate.CorrelationIDKey: "request-1"})
-		_, err = repo.Execute(ctx, "42", always[Account](Deposited{1}, Deposited{2}))
+		_, err := repo.Execute(ctx, "42", always[Account](Deposited{1}, Deposited{2}))
 		require.NoError(t, err)
 
 		records := s.records(t, account("42"))

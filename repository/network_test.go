@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -31,17 +32,15 @@ func TestACommitIsWrittenOnceWhateverHappensToItsRequests(t *testing.T) {
 			t.Parallel()
 			eachLayout(t, func(t *testing.T, s store) {
 				repo := s.accounts(t, repository.Config{})
-				_, err := repo.Execute(t.Context(), "42", Deposit(100))
-				require.NoError(t, err)
+				mustExecute(t, repo, "42", Deposit(100))
 				s.proxy.Inject(test.fault, dynamotest.On(s.commits()), dynamotest.Times(test.times))
 				s.calls.Reset()
 
 				decisions := 0
-				a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
+				a := mustExecute(t, repo, "42", func(Account) (aggregate.Events[Account], error) {
 					decisions++
 					return aggregate.Events[Account]{Withdrawn{10}, Withdrawn{20}}, nil
 				})
-				require.NoError(t, err)
 				assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 3}, bare(a))
 				assert.Equal(t, 1, decisions)
 				assert.Len(t, s.calls.Calls(s.commits()), test.requests)
@@ -61,8 +60,7 @@ func TestACommitWhoseReplyWasLostIsRecognizedUnderALaterOne(t *testing.T) {
 			require.NoError(t, err)
 		}), dynamotest.On(s.commits()), dynamotest.Times(1))
 
-		a, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", Deposit(1))
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1}, bare(a))
 		assert.Len(t, s.records(t, account("42")), 2)
 	})
@@ -81,8 +79,7 @@ func TestAContextThatEndsInMidFlightLeavesTheOutcomeToBeResolved(t *testing.T) {
 			t.Parallel()
 			s := setup(t)
 			repo := s.accounts(t, repository.Config{})
-			_, err := repo.Execute(t.Context(), "42", Deposit(100))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", Deposit(100))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			s.proxy.Inject(test.fault(func(context.Context) { cancel() }), dynamotest.On("TransactWriteItems"))
@@ -111,8 +108,7 @@ func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "42", Deposit(100))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Deposit(100))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s.calls.Reset()
@@ -132,12 +128,10 @@ func TestThrottlingThatDoesNotEndIsAnErrorAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t)
-		j, err := journal.Open(t.Context(), s.client, journal.Config{RetryBudget: time.Nanosecond})
-		require.NoError(t, err)
-		repo, err := repository.New(j, Accounts, repository.Config{})
-		require.NoError(t, err)
+		j := testjournal.Open(t, s.client, journal.Config{RetryBudget: time.Nanosecond})
+		repo := testjournal.Repository(t, j, Accounts, repository.Config{})
 		throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"))
-		_, err = repo.Execute(t.Context(), "42", Deposit(1))
+		_, err := repo.Execute(t.Context(), "42", Deposit(1))
 		require.ErrorIs(t, err, journal.ErrThrottled)
 		throttled.Remove()
 		_, err = repo.Load(t.Context(), "42")

@@ -49,16 +49,13 @@ func TestAStateThatNobodyReplayedIsNeverStored(t *testing.T) {
 				t.Parallel()
 				s := setup(t)
 				repo := s.accounts(t, config)
-				a, err := repo.Execute(t.Context(), "42", Deposit(100))
-				require.NoError(t, err)
+				a := mustExecute(t, repo, "42", Deposit(100))
 
-				saved, err := repo.Save(t.Context(), forge(a), Events{Deposited{1}})
-				require.NoError(t, err)
+				saved := mustSave(t, repo, forge(a), Events{Deposited{1}})
 				assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{101}, Version: 2}, bare(saved))
 
 				for _, reader := range []*repository.Repository[Account]{repo, s.accounts(t, config)} {
-					loaded, err := reader.Load(t.Context(), "42")
-					require.NoError(t, err)
+					loaded := mustLoad(t, reader, "42")
 					assert.Equal(t, 101, loaded.State.Balance)
 				}
 			})
@@ -97,15 +94,12 @@ func TestAnAggregateThatIsNotKnownIsSavedOnlyAtTheVersionThatIsStored(t *testing
 			t.Run(name+", "+forged, func(t *testing.T) {
 				t.Parallel()
 				repo := setup(t).accounts(t, config)
-				_, err := repo.Execute(t.Context(), "other", Deposit(7))
-				require.NoError(t, err)
-				_, err = repo.Execute(t.Context(), "42", Deposit(50))
-				require.NoError(t, err)
-				a, err := repo.Execute(t.Context(), "42", Deposit(50))
-				require.NoError(t, err)
+				mustExecute(t, repo, "other", Deposit(7))
+				mustExecute(t, repo, "42", Deposit(50))
+				a := mustExecute(t, repo, "42", Deposit(50))
 
 				given := test.forge(a)
-				_, err = repo.Save(t.Context(), given, Events{Deposited{1}})
+				_, err := repo.Save(t.Context(), given, Events{Deposited{1}})
 				var conflict *journal.ConflictError
 				require.ErrorAs(t, err, &conflict)
 				assert.Equal(t, journal.ConflictError{ID: given.ID, Expected: given.Version, Actual: test.actual}, *conflict)
@@ -118,13 +112,10 @@ func TestAnAggregateOfAnotherIDIsSavedOnItsOwnState(t *testing.T) {
 	t.Parallel()
 	for name, config := range eachCommit {
 		repo := setup(t).accounts(t, config)
-		_, err := repo.Execute(t.Context(), "other", Deposit(7))
-		require.NoError(t, err)
-		a, err := repo.Execute(t.Context(), "42", Deposit(100))
-		require.NoError(t, err)
+		mustExecute(t, repo, "other", Deposit(7))
+		a := mustExecute(t, repo, "42", Deposit(100))
 		a.ID = account("other") // an aggregate with the same version
-		a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-		require.NoError(t, err)
+		a = mustSave(t, repo, a, Events{Deposited{1}})
 		assert.Equal(t, 8, a.State.Balance, name)
 	}
 }
@@ -134,16 +125,12 @@ func TestAnOldAggregateWhoseVersionWasRaisedIsSavedOnTheStateThatIsStored(t *tes
 	for name, config := range eachCommit {
 		s := setup(t)
 		repo := s.accounts(t, config)
-		a, err := repo.Execute(t.Context(), "42", Deposit(100))
-		require.NoError(t, err)
-		_, err = repo.Execute(t.Context(), "42", Deposit(100))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", Deposit(100))
+		mustExecute(t, repo, "42", Deposit(100))
 		a.Version++
-		a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-		require.NoError(t, err)
+		a = mustSave(t, repo, a, Events{Deposited{1}})
 		assert.Equal(t, 201, a.State.Balance, name)
-		loaded, err := s.accounts(t, config).Load(t.Context(), "42")
-		require.NoError(t, err)
+		loaded := mustLoad(t, s.accounts(t, config), "42")
 		assert.Equal(t, 201, loaded.State.Balance, name)
 	}
 }
@@ -152,12 +139,9 @@ func TestAnAggregateOfAnotherRepositoryIsReadFirst(t *testing.T) {
 	t.Parallel()
 	for name, config := range eachCommit {
 		here, there := setup(t).accounts(t, config), setup(t).accounts(t, config)
-		_, err := here.Execute(t.Context(), "42", Deposit(100))
-		require.NoError(t, err)
-		a, err := there.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
-		a, err = here.Save(t.Context(), a, Events{Deposited{1}})
-		require.NoError(t, err)
+		mustExecute(t, here, "42", Deposit(100))
+		a := mustExecute(t, there, "42", Deposit(1))
+		a = mustSave(t, here, a, Events{Deposited{1}})
 		assert.Equal(t, 101, a.State.Balance, name)
 	}
 }
@@ -184,22 +168,18 @@ func TestAStateThatTheCallerChangedIsNeverStored(t *testing.T) {
 				s := setup(t)
 				repo := s.baskets(t, config)
 				code := "X"
-				a, err := repo.Execute(t.Context(), "42", always[Basket](Added{"pen", 1}, &Labelled{[]string{"a"}}, CouponGiven{&code}))
-				require.NoError(t, err)
+				a := mustExecute(t, repo, "42", always[Basket](Added{"pen", 1}, &Labelled{[]string{"a"}}, CouponGiven{&code}))
 				want := Basket{Items: map[string]int{"pen": 1}, Labels: []string{"a"}, Coupon: &code}
 				for n := range 4 {
 					ruin(&a)
-					a, err = repo.Save(t.Context(), a, aggregate.Events[Basket]{Added{"pen", 1}})
-					require.NoError(t, err)
+					a = mustSave(t, repo, a, aggregate.Events[Basket]{Added{"pen", 1}})
 					want.Items["pen"] = n + 2
 					for _, reader := range []*repository.Repository[Basket]{repo, s.baskets(t, config)} {
-						loaded, err := reader.Load(t.Context(), "42")
-						require.NoError(t, err)
+						loaded := mustLoad(t, reader, "42")
 						require.Equal(t, want, loaded.State)
 					}
 					if a.State.Items == nil || a.State.Labels == nil || a.State.Coupon == nil {
-						a, err = repo.Load(t.Context(), "42") // so that there is a state to change
-						require.NoError(t, err)
+						a = mustLoad(t, repo, "42") // so that there is a state to change
 					}
 				}
 			})
@@ -214,16 +194,12 @@ func TestAStateThatTheCallerChangedDoesNotGetIntoTheCache(t *testing.T) {
 		repo := setup(t).baskets(t, repository.Config{Cache: 10})
 		code := "X"
 		for _, event := range []aggregate.Event[Basket]{Added{"pen", 1}, &Labelled{[]string{"a"}}, CouponGiven{&code}} {
-			_, err := repo.Execute(t.Context(), "42", always(event))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", always(event))
 		}
-		a, err := repo.LoadAtVersion(t.Context(), "42", 3)
-		require.NoError(t, err)
+		a := mustLoadAt(t, repo, "42", 3)
 		ruin(&a)
-		_, err = repo.Save(t.Context(), a, aggregate.Events[Basket]{Added{"pen", 1}})
-		require.NoError(t, err)
-		loaded, err := repo.Load(t.Context(), "42")
-		require.NoError(t, err)
+		mustSave(t, repo, a, aggregate.Events[Basket]{Added{"pen", 1}})
+		loaded := mustLoad(t, repo, "42")
 		assert.Equal(t, Basket{Items: map[string]int{"pen": 2}, Labels: []string{"a"}, Coupon: &code}, loaded.State, how)
 	}
 }
@@ -236,8 +212,7 @@ func TestASaveReadsOnlyWhatItCannotKnow(t *testing.T) {
 	require.NoError(t, err)
 	save := func(want map[string]int, why string) {
 		s.calls.Reset()
-		a, err = repo.Save(t.Context(), a, aggregate.Events[Basket]{Added{"pen", 1}})
-		require.NoError(t, err)
+		a = mustSave(t, repo, a, aggregate.Events[Basket]{Added{"pen", 1}})
 		assert.Equal(t, want, s.calls.Counts(), "version %d: %s", a.Version, why)
 	}
 	commit := "TransactWriteItems"
@@ -246,8 +221,7 @@ func TestASaveReadsOnlyWhatItCannotKnow(t *testing.T) {
 	save(map[string]int{commit: 1, "GetItem": 2}, "the snapshot is of a replayed state")
 	save(map[string]int{commit: 1}, "no snapshot")
 
-	a, err = repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a = mustLoad(t, repo, "42")
 	a = repository.Aggregate[Basket]{ID: a.ID, Version: a.Version}
 	save(map[string]int{commit: 1, "GetItem": 2}, "an aggregate made by hand is read")
 }
@@ -259,10 +233,8 @@ func TestTheZeroStateIsThatOfANewAggregate(t *testing.T) {
 		a, err := repo.NewAggregate("42")
 		require.NoError(t, err)
 		a.State.Items = map[string]int{"stolen": 1}
-		a, err = repo.Save(t.Context(), a, aggregate.Events[Basket]{Added{"pen", 1}})
-		require.NoError(t, err)
-		loaded, err := repo.Load(t.Context(), "42")
-		require.NoError(t, err)
+		a = mustSave(t, repo, a, aggregate.Events[Basket]{Added{"pen", 1}})
+		loaded := mustLoad(t, repo, "42")
 		assert.Equal(t, map[string]int{"pen": 1}, loaded.State.Items, name)
 		assert.Equal(t, bare(loaded), bare(a), name)
 	}
@@ -272,14 +244,12 @@ func TestAnAggregateOfAnotherVersionThanExpectedIsNotSaved(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Deposit(1))
 	s.calls.Reset()
-	_, err = repo.Save(t.Context(), a, Events{Deposited{1}}, repository.WithExpectedVersion(7))
+	_, err := repo.Save(t.Context(), a, Events{Deposited{1}}, repository.WithExpectedVersion(7))
 	var conflict *journal.ConflictError
 	require.ErrorAs(t, err, &conflict)
 	assert.Equal(t, journal.ConflictError{ID: account("42"), Expected: 7, Actual: 1}, *conflict)
 	assert.Empty(t, s.calls.Counts())
-	_, err = repo.Save(t.Context(), a, Events{Deposited{1}}, repository.WithExpectedVersion(1))
-	require.NoError(t, err)
+	mustSave(t, repo, a, Events{Deposited{1}}, repository.WithExpectedVersion(1))
 }

@@ -48,12 +48,10 @@ func TestACommandIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
 					s.hideOutcome(test.lost)
 					decisions := 0
 
-					a, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
+					a := mustExecute(t, repo, "42", func(Account) (Events, error) {
 						decisions++
 						return deposits(3), nil
 					}, repository.WithCommandID("pay"))
-
-					require.NoError(t, err)
 					assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 3}, bare(a), "it is this call's commit")
 					assert.Equal(t, test.decisions, decisions)
 					assert.Len(t, s.records(t, a.ID), 3)
@@ -77,8 +75,7 @@ func TestACommandReturnsTheStateAfterItsOwnCommitThoughOthersHaveWrittenSince(t 
 			_, err := rival.Execute(context.Background(), "42", Deposit(1000))
 			require.NoError(t, err)
 		}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		a, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
-		require.NoError(t, err)
+		a := mustExecute(t, s.accounts(t, config), "42", Deposit(5), repository.WithCommandID("pay"))
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), cached)
 		assert.Len(t, s.records(t, a.ID), 2)
 	}
@@ -91,13 +88,12 @@ func TestACommandIsRepeatedWhereAnEarlierRunWasWritten(t *testing.T) {
 	s := setup(t).impatient(t)
 	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	decisions := 0
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+	a := mustExecute(t, s.accounts(t, repository.Config{}), "42", func(Account) (Events, error) {
 		if decisions++; decisions == 2 {
 			require.Equal(t, 1, late.Arrive())
 		}
 		return Events{Deposited{decisions}}, nil
 	}, repository.WithCommandID("pay"))
-	require.NoError(t, err)
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
 	assert.Len(t, s.records(t, a.ID), 1)
 }
@@ -110,11 +106,10 @@ func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 	arrived := s.proxy.Inject(dynamotest.Pause(func(context.Context) { late.Arrive() }), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
 	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
 	decisions := 0
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+	a := mustExecute(t, s.accounts(t, repository.Config{}), "42", func(Account) (Events, error) {
 		decisions++
 		return Events{Deposited{5}}, nil
 	}, repository.WithCommandID("pay"))
-	require.NoError(t, err)
 	assert.Equal(t, 1, arrived.Fired())
 	assert.Equal(t, 1, decisions)
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a))
@@ -123,12 +118,10 @@ func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 func TestACommandThatWasExecutedBeforeIsRepeatedAlsoAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("pay"))
-	require.NoError(t, err)
+	mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(1), repository.WithCommandID("pay"))
 	s = s.impatient(t)
 	s.hideOutcome(dynamotest.LoseReply())
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("pay"))
-	require.NoError(t, err)
+	a := mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(1), repository.WithCommandID("pay"))
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
 }
 
@@ -159,14 +152,13 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 			testdb.WithFakeTime(t, func(t *testing.T) {
 				s := setup(t).open(t, journal.Config{RetryBudget: 5 * time.Second})
 				repo := s.accounts(t, repository.Config{})
-				_, err := repo.Execute(t.Context(), "42", Deposit(1))
-				require.NoError(t, err)
+				mustExecute(t, repo, "42", Deposit(1))
 				s.calls.Reset()
 				writes := s.proxy.Inject(test.write, dynamotest.On("TransactWriteItems"))
 				reads := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(test.read))
 				start := time.Now()
 
-				_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
+				_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
 
 				var unknown *journal.OutcomeUnknownError
 				require.ErrorAs(t, err, &unknown)
@@ -177,8 +169,7 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 
 				writes.Remove()
 				reads.Remove()
-				a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
-				require.NoError(t, err)
+				a := mustExecute(t, repo, "42", Deposit(5), repository.WithCommandID("pay"))
 				want := repository.Aggregate[Account]{ID: account("42"), State: Account{6}, Version: 2, Repeated: test.repeated}
 				assert.Equal(t, want, bare(a))
 			})
@@ -207,8 +198,7 @@ func TestAnOutcomeThatIsStillUnknownCanBeResolvedWhicheverCommitWasWritten(t *te
 		written, err = s.journal.Resolve(t.Context(), unknown)
 		require.NoError(t, err)
 		assert.True(t, written)
-		a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.WithCommandID("pay"))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", Deposit(5), repository.WithCommandID("pay"))
 		assert.True(t, a.Repeated)
 		assert.Len(t, s.records(t, a.ID), 1)
 	})
@@ -218,16 +208,14 @@ func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t)
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5))
-		require.NoError(t, err)
+		mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(5))
 		rival := s.accounts(t, repository.Config{})
 		s = s.impatient(t)
 		s.hideOutcome(dynamotest.CutConnection())
 		decisions := 0
-		_, err = s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(a Account) (Events, error) {
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(a Account) (Events, error) {
 			if decisions++; decisions == 2 {
-				_, err := rival.Execute(t.Context(), "42", Withdraw(5))
-				require.NoError(t, err)
+				mustExecute(t, rival, "42", Withdraw(5))
 			}
 			if a.Balance < 5 {
 				return nil, ErrInsufficientFunds
@@ -248,17 +236,14 @@ func TestACommandWithoutEventsReturnsTheStateOfNowOnceItsOutcomeIsKnown(t *testi
 	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	decisions := 0
 
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+	a := mustExecute(t, s.accounts(t, repository.Config{}), "42", func(Account) (Events, error) {
 		if decisions++; decisions == 1 {
 			return nil, nil
 		}
 		require.Equal(t, 1, late.Arrive())
-		_, err := rival.Execute(t.Context(), "42", Deposit(10))
-		require.NoError(t, err)
+		mustExecute(t, rival, "42", Deposit(10))
 		return deposits(1000), nil // more events than a commit can have
 	}, repository.WithCommandID("nothing"))
-
-	require.NoError(t, err)
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1, Repeated: true}, bare(a))
 	assert.Equal(t, 2, decisions)
 }
@@ -268,11 +253,10 @@ func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t).impatient(t)
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(1))
 		s.hideOutcome(dynamotest.CutConnection())
 		decisions := 0
-		_, err = s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
 			if decisions++; decisions == 1 {
 				return deposits(1), nil
 			}
@@ -295,8 +279,7 @@ func TestTheEndOfTheRetryBudgetIsNotTheErrorOfACommand(t *testing.T) {
 		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
 			if decisions++; decisions == 2 {
 				// After this the first commit cannot be written any more.
-				_, err := rival.Execute(t.Context(), "42", Deposit(10))
-				require.NoError(t, err)
+				mustExecute(t, rival, "42", Deposit(10))
 				time.Sleep(2 * time.Second)
 			}
 			return deposits(1), nil

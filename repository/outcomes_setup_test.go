@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -37,10 +38,8 @@ func newOutcomeStore(t *testing.T, layout journal.Layout) *outcomeStore {
 		rival: others.accounts(t, repository.Config{Snapshots: repository.Never, Cache: 1}),
 		fresh: others.accounts(t, repository.Config{}),
 	}
-	_, err := s.rival.Execute(t.Context(), "other", Deposit(1), writes(claim("taken")))
-	require.NoError(t, err)
-	s.journal, err = journal.Open(t.Context(), s.client, journal.Config{RetryBudget: time.Nanosecond})
-	require.NoError(t, err)
+	mustExecute(t, s.rival, "other", Deposit(1), writes(claim("taken")))
+	s.journal = testjournal.Open(t, s.client, journal.Config{RetryBudget: time.Nanosecond})
 	return s
 }
 
@@ -90,7 +89,7 @@ func resultOf(c cell, a repository.Aggregate[Account], id string, err error) str
 	}
 	var none repository.Aggregate[Account]
 	if c.call == byParts {
-		none.ID = account(id) // a part has its ID in any case
+		none.ID = account(id) // a participant has its ID in any case
 	}
 	switch {
 	case err != nil && bare(a) == none:
@@ -140,8 +139,7 @@ func (s *outcomeStore) prepare(t *testing.T, m *model, id string) *repository.Re
 	r := s.accounts(t, config)
 	keep := func(when string) {
 		if m.cache == when {
-			_, err := r.Load(t.Context(), id)
-			require.NoError(t, err)
+			mustLoad(t, r, id)
 		}
 	}
 	if m.aggregate != withoutEvents {
@@ -171,8 +169,7 @@ func (s *outcomeStore) executeCommand(t *testing.T, c cell, id string, events Ev
 
 func (s *outcomeStore) delete(t *testing.T, id string) {
 	t.Helper()
-	a, err := s.fresh.Load(t.Context(), id)
-	require.NoError(t, err)
+	a := mustLoad(t, s.fresh, id)
 	require.NoError(t, s.rival.Delete(t.Context(), id, a.Version, journal.RemoveOptions{}))
 }
 

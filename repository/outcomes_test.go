@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -20,7 +21,7 @@ import (
 // model.run.
 func TestExecuteAndPartsEndAsTheTableSays(t *testing.T) {
 	t.Parallel()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		for _, call := range []string{byExecute, byParts} {
 			for _, incident := range incidents {
 				t.Run(call+", "+incident, func(t *testing.T) {

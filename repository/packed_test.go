@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -16,11 +17,8 @@ import (
 func packedAccounts(t *testing.T, config repository.Config) (*repository.Repository[Account], *dynamotest.Recording) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Packed, Shards: 4}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-	require.NoError(t, err)
-	repo, err := repository.New(j, Accounts, config)
-	require.NoError(t, err)
+	j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Packed, Shards: 4})
+	repo := testjournal.Repository(t, j, Accounts, config)
 	return repo, db.Record()
 }
 
@@ -29,8 +27,7 @@ func TestPackedACommandWithAnIDIsOnePutAsAnyOther(t *testing.T) {
 	repo, calls := packedAccounts(t, repository.Config{Cache: 10})
 	for n := range 20 {
 		calls.Reset()
-		a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID(fmt.Sprint("command ", n)))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", Deposit(1), repository.WithCommandID(fmt.Sprint("command ", n)))
 		assert.Equal(t, n+1, a.State.Balance)
 		if n > 0 {
 			assert.Equal(t, map[string]int{"PutItem": 1}, calls.Counts())
@@ -40,8 +37,7 @@ func TestPackedACommandWithAnIDIsOnePutAsAnyOther(t *testing.T) {
 	}
 	for n := range 20 {
 		calls.Reset()
-		a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID(fmt.Sprint("command ", n)))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", Deposit(1), repository.WithCommandID(fmt.Sprint("command ", n)))
 		assert.True(t, a.Repeated)
 		assert.Equal(t, 20, a.State.Balance)
 		_, written := calls.Units()
@@ -53,11 +49,9 @@ func TestPackedALoadIsOneReadByKeyAndOneQuery(t *testing.T) {
 	t.Parallel()
 	repo, calls := packedAccounts(t, repository.Config{Snapshots: repository.Every(10)})
 	for n := range 25 {
-		_, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", Deposit(1))
 		calls.Reset()
-		a, err := repo.Load(t.Context(), "42")
-		require.NoError(t, err)
+		a := mustLoad(t, repo, "42")
 		assert.Equal(t, n+1, a.State.Balance)
 		assert.Equal(t, map[string]int{"GetItem": 1, "Query": 1}, calls.Counts())
 	}
@@ -67,19 +61,15 @@ func TestPackedAnEarlierVersionIsNoProofOfTheLast(t *testing.T) {
 	t.Parallel()
 	repo, _ := packedAccounts(t, repository.Config{})
 	for range 3 {
-		_, err := repo.Execute(t.Context(), "42", always(deposits(2)...))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", always(deposits(2)...))
 	}
 	for number := range uint64(6) {
-		a, err := repo.LoadAtVersion(t.Context(), "42", number)
-		require.NoError(t, err)
-		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+		a := mustLoadAt(t, repo, "42", number)
+		_, err := repo.Save(t.Context(), a, Events{Deposited{1}})
 		require.ErrorIs(t, err, journal.ErrConflict, number)
 	}
-	a, err := repo.LoadAtVersion(t.Context(), "42", 6)
-	require.NoError(t, err)
-	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-	require.NoError(t, err)
+	a := mustLoadAt(t, repo, "42", 6)
+	mustSave(t, repo, a, Events{Deposited{1}})
 }
 
 // After a load of an aggregate without events, its first command reads nothing again.
@@ -87,8 +77,7 @@ func TestPackedTheFirstCommandReadsNothingTwice(t *testing.T) {
 	t.Parallel()
 	repo, calls := packedAccounts(t, repository.Config{})
 	first := map[string]int{"GetItem": 1, "Query": 1, "PutItem": 1}
-	_, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("pay"))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1), repository.WithCommandID("pay"))
 	assert.Equal(t, first, calls.Counts())
 
 	look := func(id string) (bool, error) {
@@ -109,6 +98,6 @@ func TestPackedTheFirstCommandReadsNothingTwice(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, repeated, n)
 	}
-	_, err = repo.Load(t.Context(), "43")
+	_, err := repo.Load(t.Context(), "43")
 	require.ErrorIs(t, err, journal.ErrNotFound)
 }

@@ -53,31 +53,24 @@ func (s store) deposits(t *testing.T, commits int) {
 	t.Helper()
 	other := open(t, s.direct).accounts(t, repository.Config{})
 	for range commits {
-		_, err := other.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		mustExecute(t, other, "42", Deposit(1))
 	}
 }
 
 func TestTheVersionOfALoadIsProven(t *testing.T) {
 	eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
-		a, err := repo.Load(t.Context(), "42")
-		require.NoError(t, err)
-		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-		require.NoError(t, err)
+		a := mustLoad(t, repo, "42")
+		mustSave(t, repo, a, Events{Deposited{1}})
 		assert.Equal(t, []sent{{3, true}}, *commits)
 	})
 }
 
 func TestTheVersionAfterACommitIsProven(t *testing.T) {
 	eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
-		a, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
-		a, err = repo.Save(t.Context(), a, Events{Deposited{1}, Deposited{1}})
-		require.NoError(t, err)
-		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-		require.NoError(t, err)
-		_, err = repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", Deposit(1))
+		a = mustSave(t, repo, a, Events{Deposited{1}, Deposited{1}})
+		mustSave(t, repo, a, Events{Deposited{1}})
+		mustExecute(t, repo, "42", Deposit(1))
 		assert.Equal(t, []sent{{3, true}, {4, true}, {6, true}, {7, true}}, *commits)
 	})
 }
@@ -86,14 +79,13 @@ func TestTheVersionAfterACommitIsProven(t *testing.T) {
 func TestTheVersionOfAConflictIsProven(t *testing.T) {
 	eachCache(t, func(t *testing.T, s store, repo *repository.Repository[Account], commits *[]sent) {
 		interfered := false
-		_, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
+		mustExecute(t, repo, "42", func(Account) (Events, error) {
 			if !interfered {
 				interfered = true
 				s.deposits(t, 1)
 			}
 			return Events{Deposited{1}}, nil
 		})
-		require.NoError(t, err)
 		assert.Equal(t, []sent{{3, true}, {4, true}}, *commits)
 	})
 }
@@ -113,10 +105,8 @@ func TestTheVersionOfAnEarlierStateIsNotProvenEvenIfItIsTheLast(t *testing.T) {
 			eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
 				a, err := load(t, repo)
 				require.NoError(t, err)
-				a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-				require.NoError(t, err)
-				_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-				require.NoError(t, err)
+				a = mustSave(t, repo, a, Events{Deposited{1}})
+				mustSave(t, repo, a, Events{Deposited{1}})
 				assert.Equal(t, []sent{{3, false}, {4, true}}, *commits, "the receipt proves the second")
 			})
 		})
@@ -125,13 +115,10 @@ func TestTheVersionOfAnEarlierStateIsNotProvenEvenIfItIsTheLast(t *testing.T) {
 
 func TestAVersionThatWasReadAgainIsProven(t *testing.T) {
 	eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
-		earlier, err := repo.LoadAtVersion(t.Context(), "42", 2)
-		require.NoError(t, err)
+		earlier := mustLoadAt(t, repo, "42", 2)
 		earlier.Version = 3
-		_, err = repo.Save(t.Context(), earlier, Events{Deposited{1}})
-		require.NoError(t, err)
-		_, err = repo.Save(t.Context(), repository.Aggregate[Account]{ID: account("42"), Version: 4}, Events{Deposited{1}})
-		require.NoError(t, err)
+		mustSave(t, repo, earlier, Events{Deposited{1}})
+		mustSave(t, repo, repository.Aggregate[Account]{ID: account("42"), Version: 4}, Events{Deposited{1}})
 		assert.Equal(t, []sent{{3, true}, {4, true}}, *commits)
 	})
 }
@@ -140,19 +127,15 @@ func TestTheVersionOfAnEarlierStateWithMapsIsNotProven(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for range 2 {
-		_, err := s.baskets(t, repository.Config{}).Execute(t.Context(), "1", always[Basket](Added{"apple", 1}))
-		require.NoError(t, err)
+		mustExecute(t, s.baskets(t, repository.Config{}), "1", always[Basket](Added{"apple", 1}))
 	}
 	repo := s.baskets(t, repository.Config{})
 	commits := watch(repo)
-	fromSnapshot, err := repo.LoadAtVersion(t.Context(), "1", 1)
-	require.NoError(t, err)
-	_, err = repo.Save(t.Context(), fromSnapshot, aggregate.Events[Basket]{Added{"apple", 1}})
+	fromSnapshot := mustLoadAt(t, repo, "1", 1)
+	_, err := repo.Save(t.Context(), fromSnapshot, aggregate.Events[Basket]{Added{"apple", 1}})
 	require.ErrorIs(t, err, journal.ErrConflict)
-	replayed, err := repo.LoadAtVersion(t.Context(), "1", 2)
-	require.NoError(t, err)
-	_, err = repo.Save(t.Context(), replayed, aggregate.Events[Basket]{Added{"apple", 1}})
-	require.NoError(t, err)
+	replayed := mustLoadAt(t, repo, "1", 2)
+	mustSave(t, repo, replayed, aggregate.Events[Basket]{Added{"apple", 1}})
 	assert.Equal(t, []sent{{1, false}, {2, false}}, *commits)
 }
 
@@ -161,18 +144,14 @@ func TestAVersionThatWasReadAgainForASnapshotIsProven(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for range 2 {
-		_, err := s.baskets(t, repository.Config{}).Execute(t.Context(), "1", always[Basket](Added{"apple", 1}))
-		require.NoError(t, err)
+		mustExecute(t, s.baskets(t, repository.Config{}), "1", always[Basket](Added{"apple", 1}))
 	}
 	repo := s.baskets(t, repository.Config{Snapshots: repository.Every(3)})
 	commits := watch(repo)
-	a, err := repo.LoadAtVersion(t.Context(), "1", 2)
-	require.NoError(t, err)
+	a := mustLoadAt(t, repo, "1", 2)
 	s.calls.Reset()
 
-	_, err = repo.Save(t.Context(), a, aggregate.Events[Basket]{Added{"apple", 1}})
-
-	require.NoError(t, err)
+	mustSave(t, repo, a, aggregate.Events[Basket]{Added{"apple", 1}})
 	require.NotZero(t, s.calls.Counts()["GetItem"], "the test is about a load within Save")
 	assert.Equal(t, []sent{{2, true}}, *commits)
 }
@@ -182,14 +161,11 @@ func TestVersion0IsProven(t *testing.T) {
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
 	commits := watch(repo)
-	_, err := repo.Execute(t.Context(), "new", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "new", Deposit(1))
 	made, err := repo.NewAggregate("made")
 	require.NoError(t, err)
-	_, err = repo.Save(t.Context(), made, Events{Deposited{1}})
-	require.NoError(t, err)
-	before, err := repo.LoadAtVersion(t.Context(), "new", 0)
-	require.NoError(t, err)
+	mustSave(t, repo, made, Events{Deposited{1}})
+	before := mustLoadAt(t, repo, "new", 0)
 	_, err = repo.Save(t.Context(), before, Events{Deposited{1}})
 	require.ErrorIs(t, err, journal.ErrConflict)
 	assert.Equal(t, []sent{{0, true}, {0, true}, {0, true}}, *commits)
@@ -208,10 +184,9 @@ func TestTheVersionAfterACommitThatWasResolvedLaterIsNotProven(t *testing.T) {
 		_, err := rival.Execute(context.Background(), "42", Deposit(1))
 		assert.NoError(t, err)
 	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("pay"))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Deposit(1), repository.WithCommandID("pay"))
 	require.EqualValues(t, 1, a.Version)
-	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+	_, err := repo.Save(t.Context(), a, Events{Deposited{1}})
 	require.ErrorIs(t, err, journal.ErrConflict)
 	assert.Equal(t, []sent{{0, true}, {1, false}}, *commits)
 }

@@ -96,22 +96,19 @@ func (h *history) step(t *testing.T) {
 	var err error
 	switch before := h.held; h.random.IntN(5) {
 	case 0, 1:
-		h.held, err = h.repo.Execute(t.Context(), h.id, always(h.change()...))
-		require.NoError(t, err)
+		h.held = mustExecute(t, h.repo, h.id, always(h.change()...))
 	case 2, 3:
 		if h.count == 0 {
 			h.held, err = h.repo.NewAggregate(h.id)
 			require.NoError(t, err)
 		}
-		h.held, err = h.repo.Save(t.Context(), h.held, h.change())
-		require.NoError(t, err)
+		h.held = mustSave(t, h.repo, h.held, h.change())
 	default:
 		h.compare(t)
 		if h.count == 0 {
 			return
 		}
-		h.held, err = h.repo.Execute(t.Context(), h.id, always(h.change()...))
-		require.NoError(t, err)
+		h.held = mustExecute(t, h.repo, h.id, always(h.change()...))
 		if h.held.Version > before.Version {
 			_, err = h.repo.Save(t.Context(), before, aggregate.Events[Basket]{Added{"stale", 1}})
 			require.ErrorIs(t, err, journal.ErrConflict)

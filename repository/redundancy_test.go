@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -38,8 +39,7 @@ func TestRedundantSnapshotsAreKeptUpToTheirCountAndTheOldestGoFirst(t *testing.T
 			repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: keep}})
 
 			for range 6 {
-				_, err := repo.Execute(t.Context(), "42", Deposit(1))
-				require.NoError(t, err)
+				mustExecute(t, repo, "42", Deposit(1))
 			}
 
 			assert.Equal(t, want, s.redundant(t, "42"), "of 6 with Keep %d", keep)
@@ -53,14 +53,11 @@ func TestACommitThatStoresNoSnapshotMakesNoRequestForThoseThatAreKept(t *testing
 	db, s := onDynamotest(t)
 	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(10), Redundancy: &repository.Redundancy{}, Cache: 10})
 	for range 2 {
-		_, err := repo.Execute(t.Context(), "42", always(deposits(10)...))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", always(deposits(10)...))
 	}
 	calls := db.Record()
 
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1))
 	require.Len(t, calls.Calls(), 1)
 	assert.Equal(t, "TransactWriteItems", calls.Calls()[0].Operation)
 }
@@ -73,17 +70,14 @@ func TestAFailedRemovalIsNoErrorAndALaterCommitMakesUpForIt(t *testing.T) {
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}, Logger: log})
 		fault := db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed"}), dynamotest.On("BatchWriteItem"))
 		for range 3 {
-			_, err := repo.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", Deposit(1))
 		}
 		assert.Equal(t, []uint64{2, 3}, s.redundant(t, "42"), "the third commit deleted what the second should have")
 		require.Len(t, log.errors, 2)
 		assert.Contains(t, log.errors[0], "Redundant snapshots not removed")
 		fault.Remove()
 
-		_, err := repo.Execute(t.Context(), "42", Deposit(1))
-
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", Deposit(1))
 		assert.Equal(t, []uint64{4}, s.redundant(t, "42"))
 	})
 }
@@ -94,8 +88,7 @@ func TestNoRedundantSnapshotIsForgottenWhenSeveralWritersKeepStates(t *testing.T
 		config := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}, Cache: 10}
 		writers := []*repository.Repository[Account]{s.accounts(t, config), open(t, s.client).accounts(t, config)}
 		for i := range 12 {
-			_, err := writers[i/3%2].Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, writers[i/3%2], "42", Deposit(1))
 		}
 		assert.Equal(t, []uint64{11, 12}, s.redundant(t, "42"))
 	})
@@ -106,14 +99,11 @@ func TestFewerAreKeptOnceTheCountIsLowered(t *testing.T) {
 	eachLayoutInFakeTime(t, func(t *testing.T, s store) {
 		many := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 80}})
 		for range 80 {
-			_, err := many.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, many, "42", Deposit(1))
 		}
 		few := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
 
-		_, err := few.Execute(t.Context(), "42", Deposit(1))
-
-		require.NoError(t, err)
+		mustExecute(t, few, "42", Deposit(1))
 		assert.Equal(t, []uint64{80, 81}, s.redundant(t, "42"))
 	})
 }
@@ -124,8 +114,7 @@ func TestWithATimeToLiveDynamoDBDeletesAndNothingElse(t *testing.T) {
 	s := openOn(t, db, journal.Config{Now: db.Clock().Now})
 	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2, TTL: time.Hour}})
 	for range 4 {
-		_, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", Deposit(1))
 	}
 	require.Equal(t, []uint64{1, 2, 3, 4}, s.redundant(t, "42"))
 
@@ -142,36 +131,31 @@ func TestWithATimeToLiveDynamoDBDeletesAndNothingElse(t *testing.T) {
 
 func TestAnAggregateIsLoadedAsItWasAfterEachEvent(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			s := openOn(t, dynamotest.New(t), journal.Config{Layout: layout})
-			random := rand.New(rand.NewPCG(7, 0))
-			repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5), Redundancy: &repository.Redundancy{Keep: 4}})
-			balances := []int{0}
-			for len(balances) < 60 {
-				events := make(aggregate.Events[Account], 1+random.IntN(4))
-				for i := range events {
-					amount := random.IntN(100)
-					events[i] = Deposited{amount}
-					balances = append(balances, balances[len(balances)-1]+amount)
-				}
-				_, err := repo.Execute(t.Context(), "42", always(events...))
-				require.NoError(t, err)
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		s := openOn(t, dynamotest.New(t), journal.Config{Layout: layout})
+		random := rand.New(rand.NewPCG(7, 0))
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5), Redundancy: &repository.Redundancy{Keep: 4}})
+		balances := []int{0}
+		for len(balances) < 60 {
+			events := make(aggregate.Events[Account], 1+random.IntN(4))
+			for i := range events {
+				amount := random.IntN(100)
+				events[i] = Deposited{amount}
+				balances = append(balances, balances[len(balances)-1]+amount)
 			}
-			for number, balance := range balances {
-				a, err := repo.LoadAtVersion(t.Context(), "42", uint64(number))
-				require.NoError(t, err)
-				require.EqualValues(t, number, a.Version)
-				require.Equal(t, balance, a.State.Balance, "after event %d", number)
-			}
-			_, err := repo.LoadAtVersion(t.Context(), "42", uint64(len(balances)))
-			var missing *repository.NoSuchEventError
-			require.ErrorAs(t, err, new(*repository.NoSuchEventError))
-			require.ErrorAs(t, err, &missing)
-			assert.EqualValues(t, len(balances)-1, missing.Version)
-		})
-	}
+			mustExecute(t, repo, "42", always(events...))
+		}
+		for number, balance := range balances {
+			a := mustLoadAt(t, repo, "42", uint64(number))
+			require.EqualValues(t, number, a.Version)
+			require.Equal(t, balance, a.State.Balance, "after event %d", number)
+		}
+		_, err := repo.LoadAtVersion(t.Context(), "42", uint64(len(balances)))
+		var missing *repository.NoSuchEventError
+		require.ErrorAs(t, err, new(*repository.NoSuchEventError))
+		require.ErrorAs(t, err, &missing)
+		assert.EqualValues(t, len(balances)-1, missing.Version)
+	})
 }
 
 func TestLoadAtStartsFromTheLatestRedundantSnapshotThatIsNotLater(t *testing.T) {
@@ -179,14 +163,11 @@ func TestLoadAtStartsFromTheLatestRedundantSnapshotThatIsNotLater(t *testing.T) 
 	db, s := onDynamotest(t)
 	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(50), Redundancy: &repository.Redundancy{Keep: 10}})
 	for range 6 {
-		_, err := repo.Execute(t.Context(), "42", always(deposits(50)...))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", always(deposits(50)...))
 	}
 	calls := db.Record()
 
-	a, err := repo.LoadAtVersion(t.Context(), "42", 203)
-
-	require.NoError(t, err)
+	a := mustLoadAt(t, repo, "42", 203)
 	assert.Equal(t, 203, a.State.Balance)
 	operations := []string{}
 	for _, call := range calls.Calls() {
@@ -206,8 +187,7 @@ func TestASnapshotThatAPeerKeptIsReadByTheCodecOrNotAtAll(t *testing.T) {
 		s := setup(t)
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5), SnapshotCodec: test.codec})
 		for range 6 {
-			_, err := repo.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", Deposit(1))
 		}
 		s.peerKeeps(t, account("42"), 3, `{"id":"42","seq_nr":3,"version":3,"state":{"Balance":1003}}`)
 
@@ -225,20 +205,16 @@ func TestAHeadThatWasPutBackDoesNotBringItsOldStateBack(t *testing.T) {
 		s := openOn(t, dynamotest.New(t), journal.Config{Layout: layout})
 		frequent := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 9}})
 		for range 5 {
-			_, err := frequent.Execute(t.Context(), "42", Deposit(1000))
-			require.NoError(t, err)
+			mustExecute(t, frequent, "42", Deposit(1000))
 		}
 		s.putBack(t, account("42"), 3, 5)
 		rare := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 		for range 4 {
-			_, err := rare.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, rare, "42", Deposit(1))
 			for _, repo := range []*repository.Repository[Account]{rare, frequent} {
-				a, err := repo.Load(t.Context(), "42")
-				require.NoError(t, err)
+				a := mustLoad(t, repo, "42")
 				require.Equal(t, 3000+int(a.Version)-3, a.State.Balance, "%s at version %d", layout, a.Version)
-				a, err = repo.LoadAtVersion(t.Context(), "42", a.Version)
-				require.NoError(t, err)
+				a = mustLoadAt(t, repo, "42", a.Version)
 				require.Equal(t, 3000+int(a.Version)-3, a.State.Balance)
 			}
 		}
@@ -252,8 +228,7 @@ func TestAnAggregateIsLoadedAsItWasAtATime(t *testing.T) {
 	s := openOn(t, dynamotest.New(t), journal.Config{Now: func() time.Time { return now }})
 	repo := s.accounts(t, repository.Config{})
 	for range 30 {
-		_, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", Deposit(1))
 		now = now.Add(time.Minute)
 	}
 	for minutes, want := range map[int]int{-1: 0, 0: 1, 1: 2, 17: 18, 29: 30, 1000: 30} {
@@ -270,24 +245,19 @@ func TestASnapshotOfAnEarlierSchemaIsNotReadAndTheNextCommitReplacesIt(t *testin
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		old := s.accounts(t, repository.Config{SnapshotSchema: 1, Snapshots: func(c repository.Commit) bool { return c.Before == 0 }})
-		_, err := old.Execute(t.Context(), "42", always(deposits(3)...))
-		require.NoError(t, err)
+		mustExecute(t, old, "42", always(deposits(3)...))
 		log := &logger{}
 		repo := s.accounts(t, repository.Config{SnapshotSchema: 2, SnapshotCodec: doubling{}, Logger: log})
 
-		a, err := repo.Load(t.Context(), "42")
-		require.NoError(t, err)
+		a := mustLoad(t, repo, "42")
 		assert.Equal(t, 3, a.State.Balance, "the old snapshot would read as 6")
 		assert.EqualValues(t, 3, s.snapshotNumber(t, a.ID))
-		a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-		require.NoError(t, err)
+		a = mustSave(t, repo, a, Events{Deposited{1}})
 		assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "no policy would have chosen this commit")
-		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-		require.NoError(t, err)
+		mustSave(t, repo, a, Events{Deposited{1}})
 		assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "once is enough")
 
-		a, err = old.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		a = mustExecute(t, old, "42", Deposit(1))
 		assert.Equal(t, 6, a.State.Balance)
 		assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "the older program leaves the newer one's snapshot in its place")
 		log.assertSilent(t)
@@ -312,8 +282,7 @@ func TestADeletedAggregateIsNotLoadedAndTakesNoCommand(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		repo := s.accounts(t, repository.Config{Cache: 10})
-		a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", always(deposits(3)...))
 		require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.RemoveOptions{}))
 
 		for what, do := range map[string]func() error{
@@ -334,17 +303,15 @@ func TestATruncatedAggregateGoesOnFromItsSnapshot(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(10)})
 		for range 3 {
-			_, err := repo.Execute(t.Context(), "42", always(deposits(9)...))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", always(deposits(9)...))
 		}
 		require.ErrorIs(t, s.journal.Truncate(t.Context(), account("42"), 29, journal.RemoveOptions{}), journal.ErrNotCovered)
 		require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 28, journal.RemoveOptions{}))
 
-		a, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", Deposit(1))
 		assert.EqualValues(t, 28, a.Version)
 		assert.Equal(t, 28, a.State.Balance)
-		_, err = repo.LoadAtVersion(t.Context(), "42", 20)
+		_, err := repo.LoadAtVersion(t.Context(), "42", 20)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
 		_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).Load(t.Context(), "42")
 		require.ErrorAs(t, err, new(*journal.TruncatedError), "not a state without the first 27 events")
@@ -357,8 +324,7 @@ func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing
 		s := setup(t)
 		log := &logger{}
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}, Logger: log})
-		_, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", Deposit(1))
 		var waited time.Duration
 		s.proxy.Inject(dynamotest.Pause(func(ctx context.Context) {
 			start := time.Now()
@@ -366,9 +332,7 @@ func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing
 			waited = time.Since(start)
 		}), dynamotest.On("BatchWriteItem"))
 
-		a, err := repo.Execute(t.Context(), "42", Deposit(1))
-
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", Deposit(1))
 		assert.EqualValues(t, 2, a.Version)
 		assert.Positive(t, waited)
 		assert.LessOrEqual(t, waited, time.Second, "the request must end with a limit of its own")
@@ -380,15 +344,12 @@ func TestAListOfRedundantSnapshotsThatIsNotKnownDoesNotStayUnknown(t *testing.T)
 	t.Parallel()
 	eachLayoutInFakeTime(t, func(t *testing.T, s store) {
 		// This repository does not know the list.
-		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		a := mustExecute(t, s.accounts(t, repository.Config{}), "42", Deposit(1))
 		repo := s.accounts(t, repository.Config{Cache: 10, Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
-		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-		require.NoError(t, err)
+		mustSave(t, repo, a, Events{Deposited{1}})
 
 		for range 8 {
-			_, err = repo.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", Deposit(1))
 		}
 
 		assert.Equal(t, []uint64{9, 10}, s.redundant(t, "42"))
@@ -433,8 +394,7 @@ func TestLoadAtPassesOverSnapshotsThatItCannotUse(t *testing.T) {
 					if n == 4 {
 						config.SnapshotSchema = test.schema
 					}
-					_, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(1))
-					require.NoError(t, err)
+					mustExecute(t, s.accounts(t, config), "42", Deposit(1))
 				}
 				require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 5, journal.RemoveOptions{}))
 				repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, Redundancy: config.Redundancy})
@@ -445,9 +405,8 @@ func TestLoadAtPassesOverSnapshotsThatItCannotUse(t *testing.T) {
 					assert.EqualValues(t, number, a.Version)
 					assert.Equal(t, number, a.State.Balance)
 				}
-				_, err := repo.LoadAtVersion(t.Context(), "42", 2)
-				require.NoError(t, err)
-				_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAtVersion(t.Context(), "42", 6)
+				mustLoadAt(t, repo, "42", 2)
+				_, err := s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAtVersion(t.Context(), "42", 6)
 				require.ErrorAs(t, err, new(*journal.TruncatedError), "when none can be used, the first event is where it starts")
 			})
 		})
@@ -458,13 +417,11 @@ func TestLoadAtTakesNoSnapshotOfAnotherProgramThatIsOfALaterEvent(t *testing.T) 
 	t.Parallel()
 	s := setup(t).typing(t, depositedByPeer)
 	repo := s.accounts(t, repository.Config{SnapshotCodec: peerCodec{}})
-	_, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", always(deposits(3)...))
 	s.peerWrites(t, account("42"), 4, `{"Amount":7}`, `{"id":"42","seq_nr":4,"version":4,"state":{"Balance":10}}`)
 
 	for number, want := range []int{0, 1, 2, 3, 10} {
-		a, err := repo.LoadAtVersion(t.Context(), "42", uint64(number))
-		require.NoError(t, err)
+		a := mustLoadAt(t, repo, "42", uint64(number))
 		assert.EqualValues(t, number, a.Version)
 		assert.Equal(t, want, a.State.Balance, "after event %d", number)
 	}
@@ -475,13 +432,11 @@ func TestSavingAnEarlierVersionIsAConflictWhateverSnapshotsAreKept(t *testing.T)
 	eachLayout(t, func(t *testing.T, s store) {
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 3}})
 		for range 4 {
-			_, err := repo.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", Deposit(1))
 		}
 		for number := range uint64(4) {
-			past, err := repo.LoadAtVersion(t.Context(), "42", number)
-			require.NoError(t, err)
-			_, err = repo.Save(t.Context(), past, deposits(1))
+			past := mustLoadAt(t, repo, "42", number)
+			_, err := repo.Save(t.Context(), past, deposits(1))
 			require.ErrorIs(t, err, journal.ErrConflict, number)
 		}
 	})

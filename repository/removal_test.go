@@ -16,15 +16,13 @@ func TestDeleteRemovesTheVersionThatWasDecidedOn(t *testing.T) {
 	for name, config := range eachCommit {
 		eachLayout(t, func(t *testing.T, s store) {
 			repo := s.accounts(t, config)
-			a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
-			require.NoError(t, err)
+			a := mustExecute(t, repo, "42", always(deposits(3)...))
 
-			err = repo.Delete(t.Context(), "42", 2, journal.RemoveOptions{})
+			err := repo.Delete(t.Context(), "42", 2, journal.RemoveOptions{})
 			var conflict *journal.ConflictError
 			require.ErrorAs(t, err, &conflict, name)
 			assert.Equal(t, journal.ConflictError{ID: account("42"), Expected: 2, Actual: 3}, *conflict)
-			loaded, err := repo.Load(t.Context(), "42")
-			require.NoError(t, err)
+			loaded := mustLoad(t, repo, "42")
 			assert.Equal(t, bare(a), bare(loaded), name)
 
 			removed := 0
@@ -54,8 +52,7 @@ func TestTruncateRemovesWhatALoadDoesNotNeed(t *testing.T) {
 			repo := s.accounts(t, config)
 			// The packed layout removes whole commits.
 			for _, n := range []int{2, 1} {
-				_, err := repo.Execute(t.Context(), "42", always(deposits(n)...))
-				require.NoError(t, err)
+				mustExecute(t, repo, "42", always(deposits(n)...))
 			}
 			require.NoError(t, repo.Truncate(t.Context(), "42", 3, journal.RemoveOptions{}))
 			require.NoError(t, repo.Truncate(t.Context(), "42", 3, journal.RemoveOptions{}), "it may be called again")
@@ -75,8 +72,7 @@ func TestTruncateKeepsTheEventsThatThisRepositoryWouldReplay(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		writer := s.accounts(t, repository.Config{Snapshots: repository.Every(3)})
 		for range 4 {
-			_, err := writer.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, writer, "42", Deposit(1))
 		}
 		require.ErrorIs(t, writer.Truncate(t.Context(), "42", 5, journal.RemoveOptions{}), journal.ErrNotCovered, "the snapshot is of event 3")
 		for name, config := range map[string]repository.Config{

@@ -16,14 +16,11 @@ func TestSaveAppendsAtTheVersionThatWasLoaded(t *testing.T) {
 	repo := setup(t).accounts(t, repository.Config{})
 	a, err := repo.NewAggregate("42")
 	require.NoError(t, err)
-	a, err = repo.Save(t.Context(), a, Events{Deposited{100}})
-	require.NoError(t, err)
-	a, err = repo.Save(t.Context(), a, Events{Withdrawn{10}, Withdrawn{20}})
-	require.NoError(t, err)
+	a = mustSave(t, repo, a, Events{Deposited{100}})
+	a = mustSave(t, repo, a, Events{Withdrawn{10}, Withdrawn{20}})
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 3}, bare(a))
 
-	loaded, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	loaded := mustLoad(t, repo, "42")
 	assert.Equal(t, a, loaded)
 }
 
@@ -35,8 +32,7 @@ func TestSaveIsOneRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	for _, events := range []int{1, 10, 1, 99} {
 		s.calls.Reset()
-		a, err = repo.Save(t.Context(), a, deposits(events))
-		require.NoError(t, err)
+		a = mustSave(t, repo, a, deposits(events))
 		assert.Equal(t, map[string]int{"TransactWriteItems": 1}, s.calls.Counts(), "%d events", events)
 	}
 }
@@ -45,10 +41,8 @@ func TestSaveReturnsAConflictAndTheAggregateAsItWas(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.baskets(t, repository.Config{})
-	mine, err := repo.Execute(t.Context(), "42", always[Basket](Added{"pen", 1}))
-	require.NoError(t, err)
-	_, err = repo.Execute(t.Context(), "42", always[Basket](Added{"ink", 1}))
-	require.NoError(t, err)
+	mine := mustExecute(t, repo, "42", always[Basket](Added{"pen", 1}))
+	mustExecute(t, repo, "42", always[Basket](Added{"ink", 1}))
 	s.calls.Reset()
 
 	after, err := repo.Save(t.Context(), mine, aggregate.Events[Basket]{Removed{"pen"}})
@@ -64,8 +58,7 @@ func TestSaveReturnsAConflictAndTheAggregateAsItWas(t *testing.T) {
 func TestSaveOfANewAggregateFailsIfItExists(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(1))
 	a, err := repo.NewAggregate("42")
 	require.NoError(t, err)
 	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
@@ -76,14 +69,12 @@ func TestSaveChangesNothingThatTheCallerHolds(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).baskets(t, repository.Config{})
 	text := func(s string) *string { return &s }
-	first, err := repo.Execute(t.Context(), "42", always[Basket](Added{"pen", 1}, &Labelled{[]string{"a"}}, CouponGiven{text("X")}))
-	require.NoError(t, err)
+	first := mustExecute(t, repo, "42", always[Basket](Added{"pen", 1}, &Labelled{[]string{"a"}}, CouponGiven{text("X")}))
 	want := Basket{Items: map[string]int{"pen": 1}, Labels: []string{"a"}, Coupon: text("X")}
 	require.Equal(t, want, first.State)
 
 	labels, code := []string{"b"}, text("Y")
-	second, err := repo.Save(t.Context(), first, aggregate.Events[Basket]{Added{"pen", 1}, &Labelled{labels}, CouponGiven{code}})
-	require.NoError(t, err)
+	second := mustSave(t, repo, first, aggregate.Events[Basket]{Added{"pen", 1}, &Labelled{labels}, CouponGiven{code}})
 	assert.Equal(t, want, first.State, "the aggregate of before")
 	assert.Equal(t, Basket{Items: map[string]int{"pen": 2}, Labels: []string{"old"}, Coupon: text("XY")}, second.State)
 }
@@ -92,8 +83,7 @@ func TestReturnedStateDoesNotShareMemoryWithEvents(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).baskets(t, repository.Config{})
 	labels, code := []string{"a"}, "X"
-	a, err := repo.Execute(t.Context(), "42", always[Basket](&Labelled{labels}, CouponGiven{&code}))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", always[Basket](&Labelled{labels}, CouponGiven{&code}))
 
 	labels[0], code = "changed", "changed"
 	assert.Equal(t, []string{"a"}, a.State.Labels)
@@ -104,11 +94,9 @@ func TestSaveWithoutEventsDoesNothing(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Deposit(1))
 	s.calls.Reset()
-	same, err := repo.Save(t.Context(), a, nil)
-	require.NoError(t, err)
+	same := mustSave(t, repo, a, nil)
 	assert.Equal(t, a, same)
 	assert.Empty(t, s.calls.Calls())
 }
@@ -117,8 +105,7 @@ func TestSaveStartsANewAggregateWithTheZeroState(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	a, err := repo.Save(t.Context(), repository.Aggregate[Account]{ID: account("42"), State: Account{1_000_000}}, Events{Deposited{1}})
-	require.NoError(t, err)
+	a := mustSave(t, repo, repository.Aggregate[Account]{ID: account("42"), State: Account{1_000_000}}, Events{Deposited{1}})
 	assert.Equal(t, 1, a.State.Balance, "no event has led to a million")
 }
 
@@ -135,9 +122,8 @@ func TestADecisionThatChangesItsStateAffectsNothingElse(t *testing.T) {
 			s := setup(t)
 			repo := s.baskets(t, config)
 			coupon := "X"
-			before, err := repo.Execute(t.Context(), "42",
+			before := mustExecute(t, repo, "42",
 				always[Basket](Added{"pen", 1}, Added{"ink", 2}, &Labelled{[]string{"a"}}, CouponGiven{&coupon}))
-			require.NoError(t, err)
 
 			var kept []Basket
 			ruin := func(b Basket) {
@@ -155,16 +141,13 @@ func TestADecisionThatChangesItsStateAffectsNothingElse(t *testing.T) {
 				}
 			}
 
-			a, err := repo.Execute(t.Context(), "42", spoil())
-			require.NoError(t, err)
+			a := mustExecute(t, repo, "42", spoil())
 			require.Equal(t, bare(before), bare(a), "without events it is returned as loaded")
 
 			compete(s, 2, func() {
-				_, err := repo.Execute(t.Context(), "42", always[Basket](Removed{"what is not there"}))
-				require.NoError(t, err)
+				mustExecute(t, repo, "42", always[Basket](Removed{"what is not there"}))
 			})
-			a, err = repo.Execute(t.Context(), "42", spoil(Added{"cap", 1}))
-			require.NoError(t, err)
+			a = mustExecute(t, repo, "42", spoil(Added{"cap", 1}))
 			require.Len(t, kept, 4, "one decision without events, three attempts at the other")
 			for _, b := range kept {
 				b.Items["later"] = 100
@@ -172,8 +155,7 @@ func TestADecisionThatChangesItsStateAffectsNothingElse(t *testing.T) {
 			}
 			want := Basket{Items: map[string]int{"pen": 1, "ink": 2, "cap": 1}, Labels: []string{"a"}, Coupon: &coupon}
 			assert.Equal(t, want, a.State)
-			loaded, err := repo.Load(t.Context(), "42")
-			require.NoError(t, err)
+			loaded := mustLoad(t, repo, "42")
 			assert.Equal(t, want, loaded.State)
 		})
 	}
@@ -194,11 +176,9 @@ func TestReturnedStateIsTheOneThatAReplayGives(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	definition := aggregate.Define[Lossy]("lossy", LossyAdded{})
-	a, err := newRepository(t, s, definition, repository.Config{}).Execute(t.Context(), "42", always[Lossy](LossyAdded{1, 1}))
-	require.NoError(t, err)
+	a := mustExecute(t, newRepository(t, s, definition, repository.Config{}), "42", always[Lossy](LossyAdded{1, 1}))
 	for _, ignore := range []bool{true, false} {
-		loaded, err := newRepository(t, s, definition, repository.Config{IgnoreSnapshots: ignore}).Load(t.Context(), "42")
-		require.NoError(t, err)
+		loaded := mustLoad(t, newRepository(t, s, definition, repository.Config{IgnoreSnapshots: ignore}), "42")
 		assert.Equal(t, bare(a), bare(loaded))
 	}
 }
@@ -207,21 +187,15 @@ func TestASaveAfterARepeatedCommandIsNoRepetition(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	accounts, baskets := s.accounts(t, repository.Config{}), s.baskets(t, repository.Config{})
-	_, err := accounts.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("c"))
-	require.NoError(t, err)
-	a, err := accounts.Execute(t.Context(), "42", Deposit(1), repository.WithCommandID("c"))
-	require.NoError(t, err)
+	mustExecute(t, accounts, "42", Deposit(1), repository.WithCommandID("c"))
+	a := mustExecute(t, accounts, "42", Deposit(1), repository.WithCommandID("c"))
 	require.True(t, a.Repeated)
-	a, err = accounts.Save(t.Context(), a, Events{Deposited{1}})
-	require.NoError(t, err)
+	a = mustSave(t, accounts, a, Events{Deposited{1}})
 	assert.False(t, a.Repeated)
 
-	_, err = baskets.Execute(t.Context(), "1", always[Basket](Added{"pear", 1}), repository.WithCommandID("c"))
-	require.NoError(t, err)
-	b, err := baskets.Execute(t.Context(), "1", always[Basket](Added{"pear", 1}), repository.WithCommandID("c"))
-	require.NoError(t, err)
+	mustExecute(t, baskets, "1", always[Basket](Added{"pear", 1}), repository.WithCommandID("c"))
+	b := mustExecute(t, baskets, "1", always[Basket](Added{"pear", 1}), repository.WithCommandID("c"))
 	require.True(t, b.Repeated)
-	b, err = baskets.Save(t.Context(), b, aggregate.Events[Basket]{Added{"pear", 1}})
-	require.NoError(t, err)
+	b = mustSave(t, baskets, b, aggregate.Events[Basket]{Added{"pear", 1}})
 	assert.False(t, b.Repeated)
 }

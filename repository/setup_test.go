@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -160,27 +161,16 @@ func setupIn(t *testing.T, layout journal.Layout) store {
 // eachLayout runs a test with a store of each layout.
 func eachLayout(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) { test(t, setupIn(t, layout)) })
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) { test(t, setupIn(t, layout)) })
 }
 
 // eachLayoutInFakeTime runs a test about time limits, or about what has a limit of a second, with a
 // store of each layout.
 func eachLayoutInFakeTime(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		testdb.WithFakeTime(t, func(t *testing.T) { test(t, setupIn(t, layout)) })
 	})
-}
-
-// inLayouts runs a test for each layout.
-func inLayouts(t *testing.T, test func(t *testing.T, layout journal.Layout)) {
-	t.Helper()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			test(t, layout)
-		})
-	}
 }
 
 func (s store) isPacked() bool { return s.journal.Config().Layout == journal.Packed }
@@ -242,9 +232,7 @@ func (s store) open(t *testing.T, config journal.Config) store {
 	if config.RetryBudget == 0 {
 		config.RetryBudget = patience
 	}
-	var err error
-	s.journal, err = journal.Open(t.Context(), s.client, config)
-	require.NoError(t, err)
+	s.journal = testjournal.Open(t, s.client, config)
 	s.calls.Reset()
 	return s
 }
@@ -261,9 +249,40 @@ func (s store) baskets(t *testing.T, config repository.Config) *repository.Repos
 
 func newRepository[S any](t *testing.T, s store, d aggregate.Definition[S], config repository.Config) *repository.Repository[S] {
 	t.Helper()
-	repo, err := repository.New(s.journal, d, config)
+	return testjournal.Repository(t, s.journal, d, config)
+}
+
+// mustExecute and the functions after it fail the test on an error.
+func mustExecute[S any](
+	t *testing.T, r *repository.Repository[S], id string, decide aggregate.Decision[S], options ...repository.Option,
+) repository.Aggregate[S] {
+	t.Helper()
+	a, err := r.Execute(t.Context(), id, decide, options...)
 	require.NoError(t, err)
-	return repo
+	return a
+}
+
+func mustLoad[S any](t *testing.T, r *repository.Repository[S], id string) repository.Aggregate[S] {
+	t.Helper()
+	a, err := r.Load(t.Context(), id)
+	require.NoError(t, err)
+	return a
+}
+
+func mustLoadAt[S any](t *testing.T, r *repository.Repository[S], id string, number uint64) repository.Aggregate[S] {
+	t.Helper()
+	a, err := r.LoadAtVersion(t.Context(), id, number)
+	require.NoError(t, err)
+	return a
+}
+
+func mustSave[S any](
+	t *testing.T, r *repository.Repository[S], a repository.Aggregate[S], events aggregate.Events[S], options ...repository.Option,
+) repository.Aggregate[S] {
+	t.Helper()
+	a, err := r.Save(t.Context(), a, events, options...)
+	require.NoError(t, err)
+	return a
 }
 
 // snapshotNumber returns the event after which the snapshot was taken, or 0 if there is none.

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -32,10 +33,8 @@ func TestTheFirstCommitStoresTheStateWhateverThePolicyWhereTheSchemaWantsIt(t *t
 		} {
 			t.Run(name, func(t *testing.T) {
 				repo := s.accounts(t, repository.Config{Snapshots: policy})
-				_, err := repo.Execute(t.Context(), name, always(deposits(3)...))
-				require.NoError(t, err)
-				_, err = repo.Execute(t.Context(), name, always(deposits(3)...))
-				require.NoError(t, err)
+				mustExecute(t, repo, name, always(deposits(3)...))
+				mustExecute(t, repo, name, always(deposits(3)...))
 
 				head, err := s.journal.Head(t.Context(), account(name))
 				require.NoError(t, err)
@@ -81,11 +80,9 @@ func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
 					if !s.journal.Internal().StateAtFirst() && c.snapshot == first && name != "every 1" {
 						c.snapshot = 0
 					}
-					a, err = repo.Save(t.Context(), a, deposits(c.events))
-					require.NoError(t, err)
+					a = mustSave(t, repo, a, deposits(c.events))
 					require.EqualValues(t, c.snapshot, s.snapshotNumber(t, a.ID), "at version %d", a.Version)
-					loaded, err := repo.Load(t.Context(), name)
-					require.NoError(t, err)
+					loaded := mustLoad(t, repo, name)
 					require.Equal(t, bare(a), bare(loaded))
 					require.EqualValues(t, loaded.Version, loaded.State.Balance)
 				}
@@ -104,10 +101,8 @@ func TestAPolicyFunctionSeesTheCommit(t *testing.T) {
 				return false
 			},
 		})
-		_, err := repo.Execute(t.Context(), "42", Deposit(5))
-		require.NoError(t, err)
-		_, err = repo.Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{2}), repository.WithCommandID("pay"))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", Deposit(5))
+		mustExecute(t, repo, "42", always[Account](Deposited{1}, Withdrawn{2}), repository.WithCommandID("pay"))
 		if s.journal.Internal().StateAtFirst() {
 			require.Len(t, seen, 1, "it is not asked about the first commit")
 		}
@@ -125,32 +120,24 @@ func TestAPolicyFunctionSeesTheCommit(t *testing.T) {
 func TestAPolicyOnlyChoosesTheCommitsThatStoreASnapshot(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", always(deposits(3)...))
-	require.NoError(t, err)
+	mustExecute(t, s.accounts(t, repository.Config{}), "42", always(deposits(3)...))
 	s.calls.Reset()
 	never := s.accounts(t, repository.Config{Snapshots: repository.Never})
-	_, err = never.Load(t.Context(), "42")
-	require.NoError(t, err)
+	mustLoad(t, never, "42")
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), "Never loads from the snapshot")
-	a, err := never.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	a := mustExecute(t, never, "42", Deposit(1))
 	assert.EqualValues(t, 3, s.snapshotNumber(t, a.ID), "Never stores none")
 
-	a, err = s.accounts(t, repository.Config{Snapshots: repository.Every(1), IgnoreSnapshots: true}).
-		Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	a = mustExecute(t, s.accounts(t, repository.Config{Snapshots: repository.Every(1), IgnoreSnapshots: true}), "42", Deposit(1))
 	assert.EqualValues(t, 5, s.snapshotNumber(t, a.ID), "snapshots that are ignored are stored")
 }
 
 func TestIgnoreSnapshotsLoadsWithoutTheSnapshotsThatThereAre(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
-		_, err := s.accounts(t, repository.Config{Snapshots: repository.Every(1)}).Execute(t.Context(), "42", always(deposits(3)...))
-		require.NoError(t, err)
+		mustExecute(t, s.accounts(t, repository.Config{Snapshots: repository.Every(1)}), "42", always(deposits(3)...))
 		log := &logger{}
-		a, err := s.accounts(t, repository.Config{IgnoreSnapshots: true, SnapshotCodec: refusingSnapshots{}, Logger: log}).
-			Load(t.Context(), "42")
-		require.NoError(t, err)
+		a := mustLoad(t, s.accounts(t, repository.Config{IgnoreSnapshots: true, SnapshotCodec: refusingSnapshots{}, Logger: log}), "42")
 		assert.Equal(t, 3, a.State.Balance)
 		log.assertSilent(t)
 	})
@@ -172,11 +159,9 @@ func (refusingSnapshots) DecodeSnapshot(_ []byte, state any) (uint64, error) {
 func TestASnapshotThatCannotBeDecodedIsReportedAndTheJournalReplayed(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
-		_, err := s.accounts(t, repository.Config{Snapshots: repository.Every(1)}).Execute(t.Context(), "42", always(deposits(3)...))
-		require.NoError(t, err)
+		mustExecute(t, s.accounts(t, repository.Config{Snapshots: repository.Every(1)}), "42", always(deposits(3)...))
 		log := &logger{}
-		a, err := s.accounts(t, repository.Config{SnapshotCodec: refusingSnapshots{}, Logger: log}).Load(t.Context(), "42")
-		require.NoError(t, err)
+		a := mustLoad(t, s.accounts(t, repository.Config{SnapshotCodec: refusingSnapshots{}, Logger: log}), "42")
 		assert.Equal(t, Account{3}, a.State)
 		assert.EqualValues(t, 3, a.Version)
 		log.assertReports(t, "Snapshot ignored", "unreadable", "account-42")
@@ -188,15 +173,13 @@ func TestASnapshotThatCannotBeEncodedIsReportedAndTheCommitWritten(t *testing.T)
 	eachLayout(t, func(t *testing.T, s store) {
 		log := &logger{}
 		repo := s.accounts(t, repository.Config{SnapshotCodec: refusingSnapshots{}, Snapshots: repository.Every(1), Logger: log})
-		a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", always(deposits(3)...))
 		assert.Equal(t, 3, a.State.Balance)
 		log.assertReports(t, "Snapshot left out", "unwritable", "account-42")
 		head, err := s.journal.Head(t.Context(), a.ID)
 		require.NoError(t, err)
 		assert.Nil(t, head.Snapshot)
-		loaded, err := repo.Load(t.Context(), "42")
-		require.NoError(t, err)
+		loaded := mustLoad(t, repo, "42")
 		assert.Equal(t, bare(a), bare(loaded))
 	})
 }
@@ -217,16 +200,13 @@ func TestASnapshotThatIsTooLargeIsReportedAndTheCommitWritten(t *testing.T) {
 		page := func(n int) aggregate.Event[Diary] {
 			return PageWritten{strings.Repeat(fmt.Sprint(n), 150<<10)}
 		}
-		a, err := repo.Execute(t.Context(), "42", always(page(1), page(2)))
-		require.NoError(t, err)
+		a := mustExecute(t, repo, "42", always(page(1), page(2)))
 		log.assertSilent(t)
-		a, err = repo.Save(t.Context(), a, aggregate.Events[Diary]{page(3)})
-		require.NoError(t, err)
+		a = mustSave(t, repo, a, aggregate.Events[Diary]{page(3)})
 		log.assertReports(t, "Snapshot left out", "the snapshot has", "diary-42")
 		assert.EqualValues(t, 2, s.snapshotNumber(t, a.ID), "the one of before still serves")
 
-		loaded, err := repo.Load(t.Context(), "42")
-		require.NoError(t, err)
+		loaded := mustLoad(t, repo, "42")
 		assert.Equal(t, bare(a), bare(loaded))
 		assert.Len(t, loaded.State.Pages, 3)
 	})
@@ -235,13 +215,11 @@ func TestASnapshotThatIsTooLargeIsReportedAndTheCommitWritten(t *testing.T) {
 func TestAHeadWithoutASnapshotIsNoObstacle(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	_, err := s.journal.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, s.journal, storage.Commit{
 		Aggregate: account("42"), Events: []storage.Event{{Type: "account.deposited.v1", Payload: []byte(`{"Amount":5}`)}},
 	})
-	require.NoError(t, err)
 	log := &logger{}
-	a, err := s.accounts(t, repository.Config{Logger: log}).Execute(t.Context(), "42", Withdraw(2))
-	require.NoError(t, err)
+	a := mustExecute(t, s.accounts(t, repository.Config{Logger: log}), "42", Withdraw(2))
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 2}, bare(a))
 	log.assertSilent(t)
 }
@@ -279,8 +257,7 @@ func TestASnapshotCodecIsToldWhatItWrites(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{SnapshotCodec: peerCodec{}, Snapshots: repository.Every(1)})
-	a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", always(deposits(3)...))
 	head, err := s.journal.Head(t.Context(), a.ID)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"id":"42","seq_nr":3,"version":3,"state":{"Balance":3}}`, string(head.Snapshot.Payload))
@@ -291,20 +268,17 @@ func TestASnapshotOfAnotherProgramServesIfTheCodecFindsItsNumber(t *testing.T) {
 	s := setup(t).typing(t, depositedByPeer)
 	log := &logger{}
 	repo := s.accounts(t, repository.Config{SnapshotCodec: peerCodec{}, Logger: log})
-	_, err := repo.Execute(t.Context(), "42", always(deposits(30)...))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", always(deposits(30)...))
 	s.peerWrites(t, account("42"), 31, `{"Amount":5}`, `{"id":"42","seq_nr":31,"version":31,"state":{"Balance":35}}`)
 	s.calls.Reset()
 
-	a, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a := mustLoad(t, repo, "42")
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{35}, Version: 31}, bare(a))
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), "no event is after it")
 
 	// The other program did not update its state with its last event.
 	s.peerWrites(t, account("42"), 32, `{"Amount":5}`, `{"id":"42","seq_nr":31,"version":31,"state":{"Balance":35}}`)
-	a, err = repo.Execute(t.Context(), "42", Withdraw(1))
-	require.NoError(t, err)
+	a = mustExecute(t, repo, "42", Withdraw(1))
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{39}, Version: 33}, bare(a))
 	log.assertSilent(t)
 }
@@ -326,23 +300,20 @@ func TestASnapshotThatCannotBePlacedIsIgnored(t *testing.T) {
 			s := setup(t).typing(t, depositedByPeer)
 			log := &logger{}
 			repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, Logger: log, Snapshots: repository.Every(5)})
-			_, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", always(deposits(3)...))
 			want := 3
 			if test.state != "" {
 				s.peerWrites(t, account("42"), 4, `{"Amount":7}`, test.state)
 				want = 10
 			}
 
-			a, err := repo.Load(t.Context(), "42")
-			require.NoError(t, err)
+			a := mustLoad(t, repo, "42")
 			assert.Equal(t, want, a.State.Balance)
 			log.assertReports(t, "Snapshot ignored", test.report, "account-42")
 			if test.state == "" {
 				return
 			}
-			a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-			require.NoError(t, err)
+			a = mustSave(t, repo, a, Events{Deposited{1}})
 			assert.EqualValues(t, 5, s.snapshotNumber(t, a.ID), "the next snapshot is ours again")
 		})
 	}
@@ -404,17 +375,13 @@ func copies[S any](t *testing.T, s store, id string) int {
 	t.Helper()
 	codec := countingCodec{aggregate.JSON, new(atomic.Int32)}
 	repo := newRepository(t, s, aggregate.Define[S]("thing", Touched[S]{}), repository.Config{SnapshotCodec: codec})
-	a, err := repo.Execute(t.Context(), id, always[S](Touched[S]{}))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, id, always[S](Touched[S]{}))
 	codec.encoded.Store(0)
-	a, err = repo.Save(t.Context(), a, aggregate.Events[S]{Touched[S]{}})
-	require.NoError(t, err)
+	a = mustSave(t, repo, a, aggregate.Events[S]{Touched[S]{}})
 	assert.Zero(t, codec.encoded.Load(), "the commit before has left the state encoded")
-	_, err = repo.Save(t.Context(), a, aggregate.Events[S]{Touched[S]{}})
-	require.NoError(t, err)
+	mustSave(t, repo, a, aggregate.Events[S]{Touched[S]{}})
 	bySave := codec.encoded.Swap(0)
-	_, err = repo.Execute(t.Context(), id, always[S](Touched[S]{}))
-	require.NoError(t, err)
+	mustExecute(t, repo, id, always[S](Touched[S]{}))
 	assert.Equal(t, bySave, codec.encoded.Load())
 	return int(bySave)
 }
@@ -436,9 +403,8 @@ func (e onlySnapshots) Decode(_ context.Context, _ journal.Place, encoded []byte
 func TestASnapshotWhoseEncodingCannotBeUndoneIsReportedAndTheJournalReplayed(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	_, err := openOn(t, db, journal.Config{Encodings: []journal.Encoding{onlySnapshots{}}}).
-		accounts(t, repository.Config{}).Execute(t.Context(), "42", always(deposits(3)...))
-	require.NoError(t, err)
+	mustExecute(t, openOn(t, db, journal.Config{Encodings: []journal.Encoding{onlySnapshots{}}}).
+		accounts(t, repository.Config{}), "42", always(deposits(3)...))
 	for name, config := range map[string]journal.Config{
 		"lacking": {}, "failing": {Encodings: []journal.Encoding{onlySnapshots{errors.New("no key now")}}},
 	} {
@@ -455,20 +421,16 @@ func TestASnapshotThatTheTransactionHadNoRoomForComesWithTheNextCommit(t *testin
 	s := openOn(t, dynamotest.New(t), journal.Config{})
 	log := &logger{}
 	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(10), Logger: log})
-	a, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	a := mustExecute(t, repo, "42", Deposit(1))
 	full := aggregate.Events[Account]{}
 	// A few hundred bytes below 4 MB, including their attributes.
 	for range 11 {
 		full = append(full, Noted{strings.Repeat("x", storage.MaxCommitBytes/11-270)})
 	}
-	a, err = repo.Save(t.Context(), a, full)
-	require.NoError(t, err)
+	a = mustSave(t, repo, a, full)
 	assert.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
 	log.assertReports(t, "no room in the transaction")
 
-	a, err = repo.Save(t.Context(), a, deposits(1))
-
-	require.NoError(t, err)
+	a = mustSave(t, repo, a, deposits(1))
 	assert.EqualValues(t, 13, s.snapshotNumber(t, a.ID))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -43,8 +44,7 @@ func numbered(all []repository.StateAfter) (balances []int, numbers []uint64) {
 func (s store) deposit(t *testing.T, r *repository.Repository[Account], id string, n int) {
 	t.Helper()
 	for n > 0 {
-		_, err := r.Execute(t.Context(), id, always(deposits(min(n, 50))...))
-		require.NoError(t, err)
+		mustExecute(t, r, id, always(deposits(min(n, 50))...))
 		n -= 50
 	}
 }
@@ -52,19 +52,16 @@ func (s store) deposit(t *testing.T, r *repository.Repository[Account], id strin
 // eachLayoutCounted runs a test with a store of each layout, and a function that counts read units.
 func eachLayoutCounted(t *testing.T, test func(t *testing.T, s store, cost func(do func()) (read float64))) {
 	t.Helper()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			db := dynamotest.New(t)
-			test(t, openOn(t, db, journal.Config{Layout: layout}), func(do func()) float64 {
-				recording := db.Record()
-				defer recording.Stop()
-				do()
-				read, _ := recording.Units()
-				return read
-			})
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		db := dynamotest.New(t)
+		test(t, openOn(t, db, journal.Config{Layout: layout}), func(do func()) float64 {
+			recording := db.Record()
+			defer recording.Stop()
+			do()
+			read, _ := recording.Units()
+			return read
 		})
-	}
+	})
 }
 
 func TestStatesBeginWithTheStateBeforeTheFirstEvent(t *testing.T) {
@@ -73,8 +70,7 @@ func TestStatesBeginWithTheStateBeforeTheFirstEvent(t *testing.T) {
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(3), Redundancy: &repository.Redundancy{Keep: 2}})
 		assert.Equal(t, "account", repo.Type())
 		for range 10 {
-			_, err := repo.Execute(t.Context(), "42", Deposit(10))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", Deposit(10))
 		}
 		for _, test := range []struct {
 			from, to uint64
@@ -107,14 +103,12 @@ func TestStatesShareNoMemory(t *testing.T) {
 		for _, event := range []aggregate.Event[Basket]{
 			Added{"tea", 1}, &Labelled{[]string{"new"}}, CouponGiven{&code}, Added{"tea", 1}, &Labelled{[]string{"x"}}, CouponGiven{&code},
 		} {
-			_, err := repo.Execute(t.Context(), "42", always(event))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", always(event))
 		}
 		for from := uint64(1); from <= 6; from++ {
 			want := map[uint64]repository.Aggregate[Basket]{}
 			for number := range uint64(7) {
-				a, err := repo.LoadAtVersion(t.Context(), "42", number)
-				require.NoError(t, err)
+				a := mustLoadAt(t, repo, "42", number)
 				want[number] = a
 			}
 			number := from - 1
@@ -192,8 +186,7 @@ func TestStatesReadEventsAsTheyAreConsumed(t *testing.T) {
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Never, Cache: 1})
 		large := Noted{strings.Repeat("x", 20_000)}
 		for range 30 {
-			_, err := repo.Execute(t.Context(), "42", always[Account](large, large, large, large, large))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", always[Account](large, large, large, large, large))
 		}
 		upTo := func(number uint64) func() {
 			return func() {
@@ -215,8 +208,7 @@ func TestStatesOfATruncatedAggregateStartAtItsSnapshot(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5)})
 		for range 7 {
-			_, err := repo.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, repo, "42", Deposit(1))
 		}
 		require.NoError(t, repo.Truncate(t.Context(), "42", 6, journal.RemoveOptions{}))
 
@@ -246,8 +238,7 @@ func TestStatesReturnTheErrorsOfALoad(t *testing.T) {
 		require.ErrorIs(t, err, journal.ErrNotFound)
 		_, err = states(t, repo, "", repository.StatesQuery{})
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
-		_, err = repo.Execute(t.Context(), "42", always[Account](Deposited{1}, Noted{"a"}, Deposited{1}))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", always[Account](Deposited{1}, Noted{"a"}, Deposited{1}))
 
 		_, err = states(t, repo, "42", repository.StatesQuery{From: 5})
 		var missing *repository.NoSuchEventError
@@ -271,11 +262,10 @@ func TestStatesOfADeletedAggregateAreNotThere(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		repo := s.accounts(t, repository.Config{})
-		_, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		mustExecute(t, repo, "42", Deposit(1))
 		require.NoError(t, repo.Delete(t.Context(), "42", 1, journal.RemoveOptions{}))
 
-		_, err = states(t, repo, "42", repository.StatesQuery{})
+		_, err := states(t, repo, "42", repository.StatesQuery{})
 
 		require.ErrorAs(t, err, new(*journal.DeletedError))
 	})
@@ -285,8 +275,7 @@ func TestStatesNeitherUseNorChangeTheCache(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.baskets(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", always[Basket](Added{"tea", 1}, Added{"tea", 1}))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", always[Basket](Added{"tea", 1}, Added{"tea", 1}))
 	before := repo.Stats()
 
 	for state, err := range repo.States(t.Context(), "42", repository.StatesQuery{}) {
@@ -297,8 +286,7 @@ func TestStatesNeitherUseNorChangeTheCache(t *testing.T) {
 	}
 
 	assert.Equal(t, before, repo.Stats())
-	a, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a := mustLoad(t, repo, "42")
 	assert.Equal(t, 2, a.State.Items["tea"])
 	assert.EqualValues(t, 1, repo.Stats().CacheHits-before.CacheHits)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -26,7 +27,7 @@ import (
 func eachInMemory(t *testing.T, test func(t *testing.T, db *dynamotest.DB, s store)) {
 	t.Helper()
 	t.Parallel()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		db := dynamotest.New(t)
 		test(t, db, openOn(t, db, journal.Config{Layout: layout}))
 	})
@@ -36,7 +37,7 @@ func eachInMemory(t *testing.T, test func(t *testing.T, db *dynamotest.DB, s sto
 func eachInMemoryInFakeTime(t *testing.T, test func(t *testing.T, db *dynamotest.DB, s store)) {
 	t.Helper()
 	t.Parallel()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		testdb.WithFakeTime(t, func(t *testing.T) {
 			db := dynamotest.New(t)
 			test(t, db, openOn(t, db, journal.Config{Layout: layout}))
@@ -53,8 +54,7 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 		}{
 			"too many": {
 				func(r *repository.Repository[Account]) {
-					_, err := r.Execute(t.Context(), "too many", Withdraw(140))
-					require.NoError(t, err)
+					mustExecute(t, r, "too many", Withdraw(140))
 				},
 				func(p *repository.Participant[Account]) error {
 					for range p.State.Balance {
@@ -65,8 +65,7 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 			},
 			"too large": {
 				func(r *repository.Repository[Account]) {
-					_, err := r.Execute(t.Context(), "too large", Withdraw(140))
-					require.NoError(t, err)
+					mustExecute(t, r, "too large", Withdraw(140))
 				},
 				func(p *repository.Participant[Account]) error {
 					p.Append(Noted{strings.Repeat("x", p.State.Balance*4<<10)})
@@ -75,8 +74,7 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 			},
 			"writes": {
 				func(r *repository.Repository[Account]) {
-					_, err := r.Execute(t.Context(), "writes", Deposit(1))
-					require.NoError(t, err)
+					mustExecute(t, r, "writes", Deposit(1))
 				},
 				func(p *repository.Participant[Account]) error { p.Append(Deposited{1}); return nil },
 				[]repository.Option{repository.WithWrites(func(c repository.Commit) ([]types.TransactWriteItem, error) {
@@ -126,8 +124,7 @@ func TestARefusedWriteDoesNotCountWhereAnotherPartHasMoved(t *testing.T) {
 			decisions++
 			if decisions == 1 {
 				// Another writer takes the row, with an event of b that reports it.
-				_, err := rival.Execute(t.Context(), "b", Deposit(1), repository.WithWrites(row))
-				require.NoError(t, err)
+				mustExecute(t, rival, "b", Deposit(1), repository.WithWrites(row))
 			}
 			if b.Version == 1 {
 				a.Append(Deposited{1}) // would take the row
@@ -242,8 +239,7 @@ func TestPackedARefusalDoesNotCountOnAHistoryThatARestoreHasTakenBack(t *testing
 	repo := s.accounts(t, repository.Config{Cache: 10})
 	endow(t, repo, "a", 10)
 	endow(t, repo, "b", 10)
-	_, err := repo.Execute(t.Context(), "a", Withdraw(10)) // the backup does not have this event
-	require.NoError(t, err)
+	mustExecute(t, repo, "a", Withdraw(10)) // the backup does not have this event
 	s.putBack(t, account("a"), 1, 2)
 
 	var tx repository.Transaction

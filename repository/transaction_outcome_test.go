@@ -61,8 +61,7 @@ func TestPackedAllPlaceholdersOfADecisionAreReplacedAtOnce(t *testing.T) {
 	for i := range all {
 		id := fmt.Sprint(i)
 		all[i] = accounts.AddTo(&tx, id)
-		_, err := accounts.Execute(t.Context(), id, always[Account](), repository.WithCommandID("look"))
-		require.NoError(t, err)
+		mustExecute(t, accounts, id, always[Account](), repository.WithCommandID("look"))
 	}
 	s.calls.Reset()
 
@@ -75,8 +74,7 @@ func TestPackedAllPlaceholdersOfADecisionAreReplacedAtOnce(t *testing.T) {
 
 	require.NoError(t, err)
 	assert.Equal(t, 2, s.calls.Counts()["TransactWriteItems"])
-	again, err := accounts.Execute(t.Context(), "7", Withdraw(1), repository.WithCommandID("look"))
-	require.NoError(t, err)
+	again := mustExecute(t, accounts, "7", Withdraw(1), repository.WithCommandID("look"))
 	assert.True(t, again.Repeated, "what they have noted stays")
 }
 
@@ -89,8 +87,7 @@ func TestPackedPlaceholdersCountForTheSizeOfATransaction(t *testing.T) {
 		all := make([]*repository.Participant[Account], 11)
 		for i := range all {
 			for k := range 7 {
-				_, err := accounts.Execute(t.Context(), fmt.Sprint(i), always[Account](), repository.WithCommandID(fmt.Sprint(k, strings.Repeat("x", 490))))
-				require.NoError(t, err)
+				mustExecute(t, accounts, fmt.Sprint(i), always[Account](), repository.WithCommandID(fmt.Sprint(k, strings.Repeat("x", 490))))
 			}
 			all[i] = accounts.AddTo(&tx, fmt.Sprint(i))
 		}
@@ -156,8 +153,7 @@ func TestARepeatedCommandIsNotAnErrorHoweverItFailsNow(t *testing.T) {
 
 		calls = 0
 		for n := range 2 {
-			a, err := accounts.Execute(t.Context(), "a", Deposit(1), options...)
-			require.NoError(t, err)
+			a := mustExecute(t, accounts, "a", Deposit(1), options...)
 			assert.Equal(t, n == 1, a.Repeated)
 			assert.Equal(t, 3, a.State.Balance)
 		}
@@ -182,7 +178,7 @@ func TestWritesAndPoliciesOfADecisionSeeItsCommandID(t *testing.T) {
 	})
 }
 
-func TestTheEventsOfAPartAreThoseOfItsRepositoryPart(t *testing.T) {
+func TestTheEventsOfAParticipantAreThoseOfItsRepository(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})

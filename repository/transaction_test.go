@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -33,8 +34,7 @@ func transfer(from, to *repository.Participant[Account], amount int) func() erro
 
 func endow(t *testing.T, repo *repository.Repository[Account], id string, amount int) {
 	t.Helper()
-	_, err := repo.Execute(t.Context(), id, Deposit(amount))
-	require.NoError(t, err)
+	mustExecute(t, repo, id, Deposit(amount))
 }
 
 func TestADecisionOverSeveralAggregatesIsOneCommit(t *testing.T) {
@@ -104,8 +104,7 @@ func TestADecisionOverSeveralAggregatesIsMadeAgainAfterAConflict(t *testing.T) {
 					}
 					for _, p := range []*repository.Participant[Account]{from, to, limit} {
 						assert.Equal(t, want[p.ID.Value], p.Aggregate().State.Balance, p.ID)
-						loaded, err := rival.Load(t.Context(), p.ID.Value)
-						require.NoError(t, err)
+						loaded := mustLoad(t, rival, p.ID.Value)
 						assert.Equal(t, bare(loaded), bare(p.Aggregate()))
 					}
 				})
@@ -114,7 +113,7 @@ func TestADecisionOverSeveralAggregatesIsMadeAgainAfterAConflict(t *testing.T) {
 	}
 }
 
-// The parts are read by separate requests. Their states may never have existed together.
+// The participants are read by separate requests. Their states may never have existed together.
 func TestARefusalCountsOnlyOnVersionsThatWereThereAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
@@ -272,7 +271,7 @@ func TestAPartCanBeForOneVersionAlone(t *testing.T) {
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.Equal(t, journal.ConflictError{ID: account("a"), Expected: 1, Actual: 2}, *conflict)
-		assert.Equal(t, 2, decisions, "a conflict of another part is worth another attempt")
+		assert.Equal(t, 2, decisions, "a conflict of another participant is worth another attempt")
 	})
 }
 
@@ -303,11 +302,11 @@ func TestPartsThatCannotBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
 			accounts.AddTo(tx, "a")
 			another.AddTo(tx, "b")
 		}, nil, journal.ErrInvalidCommit},
-		"an id that is not one":    {of(""), nil, new(*aggregate.InvalidIDError)},
-		"a version for all":        {of("a"), []repository.Option{repository.WithExpectedVersion(1)}, journal.ErrInvalidCommit},
-		"a command id of a part":   {func(tx *repository.Transaction) { accounts.AddTo(tx, "a", repository.WithCommandID("c")) }, nil, journal.ErrInvalidCommit},
-		"a command id that is not": {of("a"), []repository.Option{repository.WithCommandID("")}, journal.ErrInvalidCommit},
-		"too many":                 {of(many...), nil, new(*journal.TooLargeError)},
+		"an id that is not one":         {of(""), nil, new(*aggregate.InvalidIDError)},
+		"a version for all":             {of("a"), []repository.Option{repository.WithExpectedVersion(1)}, journal.ErrInvalidCommit},
+		"a command id of a participant": {func(tx *repository.Transaction) { accounts.AddTo(tx, "a", repository.WithCommandID("c")) }, nil, journal.ErrInvalidCommit},
+		"a command id that is not":      {of("a"), []repository.Option{repository.WithCommandID("")}, journal.ErrInvalidCommit},
+		"too many":                      {of(many...), nil, new(*journal.TooLargeError)},
 	} {
 		var tx repository.Transaction
 		test.add(&tx)
@@ -478,105 +477,98 @@ func requireWholePayments(t *testing.T, s store, accounts, endowment int) {
 // on a payment that is still being written.
 func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			db := dynamotest.New(t)
-			s := openOn(t, db, journal.Config{Layout: layout})
-			payer, auditor := s.accounts(t, repository.Config{Cache: 10}), open(t, db.Client()).accounts(t, repository.Config{MaxAttempts: 1000})
-			for _, id := range []string{"a", "b"} {
-				endow(t, payer, id, 100)
-			}
-			db.Inject(dynamotest.Tear(dynamotest.For(2*time.Millisecond)), dynamotest.On("TransactWriteItems"))
-			ctx, stop := context.WithCancel(t.Context())
-			paid := make(chan error, 1)
-			go func() {
-				for ctx.Err() == nil {
-					var tx repository.Transaction
-					from, to := payer.AddTo(&tx, "a"), payer.AddTo(&tx, "b")
-					if err := tx.Execute(context.Background(), transfer(from, to, 0)); err != nil {
-						paid <- err
-						return
-					}
-					// Without a pause, a payment would be in progress nearly all the time.
-					dynamotest.For(time.Millisecond)(ctx)
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		db := dynamotest.New(t)
+		s := openOn(t, db, journal.Config{Layout: layout})
+		payer, auditor := s.accounts(t, repository.Config{Cache: 10}), open(t, db.Client()).accounts(t, repository.Config{MaxAttempts: 1000})
+		for _, id := range []string{"a", "b"} {
+			endow(t, payer, id, 100)
+		}
+		db.Inject(dynamotest.Tear(dynamotest.For(2*time.Millisecond)), dynamotest.On("TransactWriteItems"))
+		ctx, stop := context.WithCancel(t.Context())
+		paid := make(chan error, 1)
+		go func() {
+			for ctx.Err() == nil {
+				var tx repository.Transaction
+				from, to := payer.AddTo(&tx, "a"), payer.AddTo(&tx, "b")
+				if err := tx.Execute(context.Background(), transfer(from, to, 0)); err != nil {
+					paid <- err
+					return
 				}
-				paid <- nil
-			}()
-			var tx repository.Transaction
-			a, b, torn := auditor.AddTo(&tx, "a"), auditor.AddTo(&tx, "b"), 0
-			for rounds := 0; rounds < 10 || torn == 0 && len(paid) == 0; rounds++ {
-				err := tx.Execute(ctx, func() error {
-					if a.Version != b.Version { // each payment is an event of both
-						torn++
-						return errors.New("a payment is in one account only")
-					}
-					return nil
-				})
-				require.NoError(t, err)
+				// Without a pause, a payment would be in progress nearly all the time.
+				dynamotest.For(time.Millisecond)(ctx)
 			}
-			stop()
-			require.NoError(t, <-paid)
-		})
-	}
+			paid <- nil
+		}()
+		var tx repository.Transaction
+		a, b, torn := auditor.AddTo(&tx, "a"), auditor.AddTo(&tx, "b"), 0
+		for rounds := 0; rounds < 10 || torn == 0 && len(paid) == 0; rounds++ {
+			err := tx.Execute(ctx, func() error {
+				if a.Version != b.Version { // each payment is an event of both
+					torn++
+					return errors.New("a payment is in one account only")
+				}
+				return nil
+			})
+			require.NoError(t, err)
+		}
+		stop()
+		require.NoError(t, <-paid)
+	})
 }
 
 // Customers reserve seats, several at a time, under a quota that another aggregate sets.
 func TestNoSeatIsSoldTwiceAndNoQuotaExceeded(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			const seatsOf, customersOf, quota = 12, 4, 2
-			s := setupIn(t, layout)
-			_, err := newRepository(t, s, Shows, repository.Config{}).Execute(t.Context(), "hamlet", always[Show](ShowOpened{SeatsEach: quota}))
-			require.NoError(t, err)
-			var buyers sync.WaitGroup
-			for b := range 3 {
-				random := rand.New(rand.NewPCG(7, uint64(b)))
-				buyer := through(t, s.direct).open(t, journal.Config{RetryBudget: 50 * time.Millisecond})
-				for _, fault := range []dynamotest.Fault{dynamotest.LoseReply(), dynamotest.CutConnection(), dynamotest.Throttle()} {
-					buyer.proxy.Inject(fault, dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.1))
-				}
-				seats, customers, shows := newRepository(t, buyer, Seats, repository.Config{}), newRepository(t, buyer, Customers, repository.Config{Cache: 5}), newRepository(t, buyer, Shows, repository.Config{Cache: 1})
-				buyers.Add(1)
-				go func() {
-					defer buyers.Done()
-					for n := range 25 {
-						var tx repository.Transaction
-						show, customer := shows.AddTo(&tx, "hamlet"), customers.AddTo(&tx, fmt.Sprint(random.IntN(customersOf)))
-						var wanted []*aggregate.Participant[Seat]
-						for _, id := range random.Perm(seatsOf)[:1+random.IntN(2)] {
-							wanted = append(wanted, &seats.AddTo(&tx, fmt.Sprint(id)).Participant)
-						}
-						_ = tx.Execute(context.Background(), func() error {
-							return Reserve(&show.Participant, &customer.Participant, wanted...)
-						}, repository.WithCommandID(fmt.Sprint(b, "/", n)))
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		const seatsOf, customersOf, quota = 12, 4, 2
+		s := setupIn(t, layout)
+		mustExecute(t, newRepository(t, s, Shows, repository.Config{}), "hamlet", always[Show](ShowOpened{SeatsEach: quota}))
+		var buyers sync.WaitGroup
+		for b := range 3 {
+			random := rand.New(rand.NewPCG(7, uint64(b)))
+			buyer := through(t, s.direct).open(t, journal.Config{RetryBudget: 50 * time.Millisecond})
+			for _, fault := range []dynamotest.Fault{dynamotest.LoseReply(), dynamotest.CutConnection(), dynamotest.Throttle()} {
+				buyer.proxy.Inject(fault, dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.1))
+			}
+			seats, customers, shows := newRepository(t, buyer, Seats, repository.Config{}), newRepository(t, buyer, Customers, repository.Config{Cache: 5}), newRepository(t, buyer, Shows, repository.Config{Cache: 1})
+			buyers.Add(1)
+			go func() {
+				defer buyers.Done()
+				for n := range 25 {
+					var tx repository.Transaction
+					show, customer := shows.AddTo(&tx, "hamlet"), customers.AddTo(&tx, fmt.Sprint(random.IntN(customersOf)))
+					var wanted []*aggregate.Participant[Seat]
+					for _, id := range random.Perm(seatsOf)[:1+random.IntN(2)] {
+						wanted = append(wanted, &seats.AddTo(&tx, fmt.Sprint(id)).Participant)
 					}
-				}()
-			}
-			buyers.Wait()
+					_ = tx.Execute(context.Background(), func() error {
+						return Reserve(&show.Participant, &customer.Participant, wanted...)
+					}, repository.WithCommandID(fmt.Sprint(b, "/", n)))
+				}
+			}()
+		}
+		buyers.Wait()
 
-			held, sold := map[string]int{}, 0
-			for n := range seatsOf {
-				seat, err := newRepository(t, s, Seats, repository.Config{}).Load(t.Context(), fmt.Sprint(n))
-				if errors.Is(err, journal.ErrNotFound) {
-					continue
-				}
+		held, sold := map[string]int{}, 0
+		for n := range seatsOf {
+			seat, err := newRepository(t, s, Seats, repository.Config{}).Load(t.Context(), fmt.Sprint(n))
+			if errors.Is(err, journal.ErrNotFound) {
+				continue
+			}
+			require.NoError(t, err)
+			require.EqualValues(t, 1, seat.Version, "seat %d is sold once", n)
+			held[seat.State.HeldBy]++
+			sold++
+		}
+		require.Positive(t, sold)
+		for n := range customersOf {
+			customer, err := newRepository(t, s, Customers, repository.Config{}).Load(t.Context(), fmt.Sprint(n))
+			if !errors.Is(err, journal.ErrNotFound) {
 				require.NoError(t, err)
-				require.EqualValues(t, 1, seat.Version, "seat %d is sold once", n)
-				held[seat.State.HeldBy]++
-				sold++
 			}
-			require.Positive(t, sold)
-			for n := range customersOf {
-				customer, err := newRepository(t, s, Customers, repository.Config{}).Load(t.Context(), fmt.Sprint(n))
-				if !errors.Is(err, journal.ErrNotFound) {
-					require.NoError(t, err)
-				}
-				assert.LessOrEqual(t, customer.State.Seats, quota)
-				assert.Equal(t, held[fmt.Sprint(n)], customer.State.Seats, "customer %d has what the seats say", n)
-			}
-		})
-	}
+			assert.LessOrEqual(t, customer.State.Seats, quota)
+			assert.Equal(t, held[fmt.Sprint(n)], customer.State.Seats, "customer %d has what the seats say", n)
+		}
+	})
 }

@@ -54,8 +54,7 @@ func TestWhatIsKeptServesUntilItsNextEventsAreTruncated(t *testing.T) {
 			},
 		} {
 			repo := s.accounts(t, repository.Config{Cache: 10})
-			_, err := repo.Execute(t.Context(), name, Deposit(1))
-			require.NoError(t, err)
+			mustExecute(t, repo, name, Deposit(1))
 			s.truncates(t, name)
 
 			a, err := test.load(repo, name)
@@ -93,8 +92,7 @@ func TestATruncationBetweenHeadAndEventsIsNoError(t *testing.T) {
 			eachLayout(t, func(t *testing.T, s store) {
 				repo := s.accounts(t, repository.Config{})
 				for range 3 {
-					_, err := repo.Execute(t.Context(), "42", Deposit(1))
-					require.NoError(t, err)
+					mustExecute(t, repo, "42", Deposit(1))
 				}
 				afterHead(s, func() { s.truncates(t, "42") })
 
@@ -129,8 +127,7 @@ func TestADeletionBetweenHeadAndEventsIsReportedAsOne(t *testing.T) {
 			eachLayout(t, func(t *testing.T, s store) {
 				repo := s.accounts(t, repository.Config{})
 				for range 3 {
-					_, err := repo.Execute(t.Context(), "42", Deposit(1))
-					require.NoError(t, err)
+					mustExecute(t, repo, "42", Deposit(1))
 				}
 				afterHead(s, func() {
 					require.NoError(t, s.journal.Delete(context.Background(), account("42"), 3, journal.RemoveOptions{}))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -33,11 +34,8 @@ func (NewlyLabelled) Apply(*Basket)     {}
 func TestAnUnknownEventFailsTheLoad(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	_, err := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Every(100)}).
-		Execute(t.Context(), "42", always[Account](Deposited{1}))
-	require.NoError(t, err)
-	_, err = newRepository(t, s, newerAccounts, repository.Config{}).Execute(t.Context(), "42", always[Account](Frozen{}))
-	require.NoError(t, err)
+	mustExecute(t, newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Every(100)}), "42", always[Account](Deposited{1}))
+	mustExecute(t, newRepository(t, s, newerAccounts, repository.Config{}), "42", always[Account](Frozen{}))
 
 	a, err := s.accounts(t, repository.Config{}).Load(t.Context(), "42")
 	require.ErrorAs(t, err, new(*aggregate.UnknownEventError))
@@ -52,13 +50,11 @@ func TestATolerantLoadSkipsUnknownEventsAndReportsThemOnce(t *testing.T) {
 	s := setup(t)
 	newer := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	for _, event := range []aggregate.Event[Account]{Deposited{5}, Frozen{}, Deposited{3}, Frozen{}} {
-		_, err := newer.Execute(t.Context(), "4\n2", always(event))
-		require.NoError(t, err)
+		mustExecute(t, newer, "4\n2", always(event))
 	}
 
 	log := &infoLogger{}
-	a, err := s.accounts(t, repository.Config{UnknownEvents: repository.SkipUnknown, Logger: log}).Load(t.Context(), "4\n2")
-	require.NoError(t, err)
+	a := mustLoad(t, s.accounts(t, repository.Config{UnknownEvents: repository.SkipUnknown, Logger: log}), "4\n2")
 	assert.EqualValues(t, 4, a.Version, "the version counts them")
 	assert.Equal(t, 8, a.State.Balance, "the state does not show them")
 	assert.True(t, a.Partial())
@@ -73,11 +69,9 @@ func TestATolerantLoadIsSilentWhereAllEventsAreKnown(t *testing.T) {
 	s := setup(t)
 	log := &infoLogger{}
 	repo := s.accounts(t, repository.Config{UnknownEvents: repository.SkipUnknown, Snapshots: repository.Never, IgnoreSnapshots: true, Logger: log})
-	_, err := repo.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
+	mustExecute(t, repo, "42", Deposit(5))
 
-	a, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a := mustLoad(t, repo, "42")
 	assert.False(t, a.Partial())
 	assert.Empty(t, log.infos)
 }
@@ -87,30 +81,23 @@ func TestAStateWithSkippedEventsNeverBecomesASnapshot(t *testing.T) {
 	s := setup(t)
 	everyCommit := repository.Config{Snapshots: repository.Every(1), UnknownEvents: repository.SkipUnknown}
 	newer := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Every(100)})
-	_, err := newer.Execute(t.Context(), "42", always[Account](Deposited{5}))
-	require.NoError(t, err)
-	_, err = newer.Execute(t.Context(), "42", always[Account](Frozen{}))
-	require.NoError(t, err)
+	mustExecute(t, newer, "42", always[Account](Deposited{5}))
+	mustExecute(t, newer, "42", always[Account](Frozen{}))
 
 	tolerant := s.accounts(t, everyCommit)
-	a, err := tolerant.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
+	a := mustExecute(t, tolerant, "42", Deposit(1))
 	assert.True(t, a.Partial(), "after Execute")
 	require.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
 	for range 2 {
-		a, err = tolerant.Save(t.Context(), a, Events{Deposited{1}})
-		require.NoError(t, err)
+		a = mustSave(t, tolerant, a, Events{Deposited{1}})
 		assert.True(t, a.Partial(), "after Save")
 		require.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
 	}
-	a, err = tolerant.Load(t.Context(), "42")
-	require.NoError(t, err)
-	_, err = tolerant.Save(t.Context(), a, Events{Deposited{1}})
-	require.NoError(t, err)
+	a = mustLoad(t, tolerant, "42")
+	mustSave(t, tolerant, a, Events{Deposited{1}})
 	require.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
 
-	a, err = newer.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a = mustLoad(t, newer, "42")
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{4}, Version: 6}, bare(a), "who knows all events is not misled")
 }
 
@@ -119,15 +106,12 @@ func TestAStateWithSkippedEventsIsCopiedAsSuch(t *testing.T) {
 	s := setup(t)
 	newer := newRepository(t, s, aggregate.Define[Basket]("basket", Added{}, NewlyLabelled{}), repository.Config{Snapshots: repository.Every(100)})
 	for _, event := range []aggregate.Event[Basket]{Added{"apple", 1}, NewlyLabelled{}} {
-		_, err := newer.Execute(t.Context(), "7", always(event))
-		require.NoError(t, err)
+		mustExecute(t, newer, "7", always(event))
 	}
 	tolerant := s.baskets(t, repository.Config{Snapshots: repository.Every(1), UnknownEvents: repository.SkipUnknown})
-	a, err := tolerant.Load(t.Context(), "7")
-	require.NoError(t, err)
+	a := mustLoad(t, tolerant, "7")
 	for range 2 {
-		a, err = tolerant.Save(t.Context(), a, aggregate.Events[Basket]{Added{"pear", 1}})
-		require.NoError(t, err)
+		a = mustSave(t, tolerant, a, aggregate.Events[Basket]{Added{"pear", 1}})
 	}
 	assert.True(t, a.Partial())
 	assert.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
@@ -138,23 +122,19 @@ func TestAStateWithSkippedEventsIsKeptAsSuch(t *testing.T) {
 	s := setup(t)
 	newer := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Every(100)})
 	for _, event := range []aggregate.Event[Account]{Deposited{5}, Frozen{}} {
-		_, err := newer.Execute(t.Context(), "42", always(event))
-		require.NoError(t, err)
+		mustExecute(t, newer, "42", always(event))
 	}
 	log := &infoLogger{}
 	tolerant := s.accounts(t, repository.Config{
 		Cache: 10, SnapshotSchema: 1, Snapshots: repository.Every(1), UnknownEvents: repository.SkipUnknown, Logger: log,
 	})
 	for range 2 {
-		_, err := tolerant.Load(t.Context(), "42")
-		require.NoError(t, err)
+		mustLoad(t, tolerant, "42")
 	}
 	assert.Len(t, log.infos, 1, "the second load read no events")
-	_, err := newer.Execute(t.Context(), "42", always[Account](Frozen{}))
-	require.NoError(t, err)
+	mustExecute(t, newer, "42", always[Account](Frozen{}))
 	for range 2 {
-		a, err := tolerant.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
+		a := mustExecute(t, tolerant, "42", Deposit(1))
 		assert.True(t, a.Partial())
 		assert.EqualValues(t, 1, s.snapshotNumber(t, a.ID), "nor is a snapshot of an older schema replaced")
 	}
@@ -164,13 +144,10 @@ func TestAStateWithSkippedEventsIsKeptAsSuch(t *testing.T) {
 func TestALoadOfThePastIsPartialOnlyBehindAnUnknownEvent(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	_, err := newRepository(t, s, newerAccounts, repository.Config{}).
-		Execute(t.Context(), "42", always[Account](Deposited{5}, Frozen{}, Deposited{3}))
-	require.NoError(t, err)
+	mustExecute(t, newRepository(t, s, newerAccounts, repository.Config{}), "42", always[Account](Deposited{5}, Frozen{}, Deposited{3}))
 	tolerant := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true, UnknownEvents: repository.SkipUnknown})
 	for number, partial := range map[uint64]bool{1: false, 2: true, 3: true} {
-		a, err := tolerant.LoadAtVersion(t.Context(), "42", number)
-		require.NoError(t, err)
+		a := mustLoadAt(t, tolerant, "42", number)
 		assert.Equal(t, partial, a.Partial(), "event %d", number)
 		assert.Equal(t, number, a.Version)
 	}
@@ -203,15 +180,13 @@ func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
 			repo := newRepository(t, s.typing(t, test.eventType), test.definition, repository.Config{
 				UnknownEvents: repository.SkipUnknown, Snapshots: repository.Never, IgnoreSnapshots: true,
 			})
-			a, err := repo.Execute(t.Context(), name, Deposit(1))
-			require.NoError(t, err)
+			a := mustExecute(t, repo, name, Deposit(1))
 			if test.stored.Type == "-" {
 				s.peerWrites(t, a.ID, 2, string(test.stored.Payload), "{}")
 			} else {
-				_, err = s.journal.Internal().Append(t.Context(), storage.Commit{Aggregate: a.ID, Expected: 1, Events: []storage.Event{test.stored}})
-				require.NoError(t, err)
+				testjournal.Append(t, s.journal, storage.Commit{Aggregate: a.ID, Expected: 1, Events: []storage.Event{test.stored}})
 			}
-			_, err = repo.Load(t.Context(), name)
+			_, err := repo.Load(t.Context(), name)
 			requireKind(t, err, test.is)
 			assert.ErrorContains(t, err, "event 2 of "+a.ID.String())
 		})
@@ -228,26 +203,22 @@ func TestOneStoredEventIsOneVersionWhateverItBecomes(t *testing.T) {
 		aggregate.Drop("account.viewed.v0"),
 		aggregate.Rename("account.paid.v0", "account.deposited.v1"),
 	)
-	_, err := s.journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account("42"), Events: []storage.Event{
+	testjournal.Append(t, s.journal, storage.Commit{Aggregate: account("42"), Events: []storage.Event{
 		{Type: "account.paid.v0", Payload: []byte(`{"Amount":10}`)},
 		{Type: "account.viewed.v0", Payload: []byte(`?`)},
 		{Type: "account.moved.v0", Payload: []byte(`{"In":5,"Out":3}`)},
 		{Type: "account.viewed.v0", Payload: []byte(`?`)},
 	}})
-	require.NoError(t, err)
 
 	log := &infoLogger{}
 	repo := newRepository(t, s, evolved, repository.Config{Snapshots: repository.Every(1), Logger: log})
-	a, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	a := mustLoad(t, repo, "42")
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{12}, Version: 4}, bare(a))
 
-	a, err = repo.Execute(t.Context(), "42", Withdraw(12))
-	require.NoError(t, err)
+	a = mustExecute(t, repo, "42", Withdraw(12))
 	assert.EqualValues(t, 5, a.Version)
 	assert.EqualValues(t, 5, s.snapshotNumber(t, a.ID), "what upcasters gave may become a snapshot")
-	loaded, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
+	loaded := mustLoad(t, repo, "42")
 	assert.Equal(t, a, loaded)
 	assert.Empty(t, log.infos, "a dropped event is no unknown one")
 }
@@ -257,13 +228,12 @@ func TestAFailedUpcastFailsTheLoadWithTheEventsPlace(t *testing.T) {
 	s := setup(t)
 	refused := errors.New("no such currency")
 	evolved := Accounts.WithUpcasters(aggregate.Split("account.paid.v0", func(struct{}) ([]Deposited, error) { return nil, refused }))
-	_, err := s.journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account("42"), Events: []storage.Event{
+	testjournal.Append(t, s.journal, storage.Commit{Aggregate: account("42"), Events: []storage.Event{
 		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":10}`)},
 		{Type: "account.paid.v0", Payload: []byte(`{}`)},
 	}})
-	require.NoError(t, err)
 
-	_, err = newRepository(t, s, evolved, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
+	_, err := newRepository(t, s, evolved, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
 	require.ErrorIs(t, err, refused)
 	require.ErrorAs(t, err, new(*aggregate.UpcastError))
 	var failed *repository.EventError

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -42,8 +43,7 @@ var kinds = map[string]func(*testing.T, subscriber.Config) (*subscriber.Subscrib
 func TestABroadcastReachesEachSubscriptionAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
-	j := open(t, db.Client())
+	j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 4})
 	write(t, earlier(t, db.Client()), "x", 0, 3)
 	recording := db.Record()
 	defer recording.Stop()
@@ -135,9 +135,7 @@ func TestABroadcastRefusesPoliciesThatRecordEvents(t *testing.T) {
 func TestABroadcastClosesInTime(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
-		j := open(t, db.Client())
+		j := testjournal.New(t, dynamotest.New(t).Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 		write(t, j, "x", 0, 1)
 		config := broadcast(j)
 		sub, messages := subscribe(t, config)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/await"
 )
 
 func TestContextOfAMessageEndsWithItsHandlingWhoeverAsksAndWhenever(t *testing.T) {
@@ -32,11 +34,7 @@ func TestContextOfAMessageEndsWithItsHandlingWhoeverAsksAndWhenever(t *testing.T
 	for name, done := range map[string]<-chan struct{}{
 		"the context": asked.Done(), "one derived from it": before.Done(), "a function registered with it": stopped,
 	} {
-		select {
-		case <-done:
-		case <-time.After(patience):
-			t.Fatal(name + " does not end though the message was acked")
-		}
+		await.End(t, done, name+" must end with the ack")
 	}
 	assert.ErrorIs(t, before.Err(), context.Canceled)
 	assert.Equal(t, context.Canceled, context.Cause(asked))

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -137,11 +139,7 @@ func TestAnOutageOfTheHandlerReadsLittleOfTheHistory(t *testing.T) {
 
 	healthy.Store(true)
 	for range aggregates {
-		select {
-		case <-handled:
-		case <-time.After(patience):
-			require.Fail(t, "it does not go on")
-		}
+		await.End(t, handled, "it must go on")
 	}
 }
 
@@ -149,8 +147,7 @@ func TestCloseDoesNotWaitForADatabaseThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
-		j := open(t, db.Client())
+		j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 4})
 		for n := range 100 {
 			write(t, j, fmt.Sprint(n), 0, 1)
 		}

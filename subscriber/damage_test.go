@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -104,7 +105,7 @@ func TestADamagedHeadAtATakeoverGivesUpNoEvent(t *testing.T) {
 
 func TestADamagedEventBeforeTheStartGivesUpNoEvent(t *testing.T) {
 	t.Parallel()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		for name, policy := range map[string]subscriber.FailurePolicy{"block": subscriber.Block(), "skip": subscriber.Skip(2), "park": subscriber.Park(2)} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

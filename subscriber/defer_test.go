@@ -16,8 +16,10 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/dedup"
@@ -122,8 +124,7 @@ func TestAReadOfDeferredEventsThatHangsIsRepeated(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
-		j := open(t, db.Client())
+		j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 		write(t, j, "x", 0, 2)
 		config := deferring(j, 10)
 		config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second})
@@ -152,9 +153,7 @@ func TestAReadOfDeferredEventsThatHangsIsRepeated(t *testing.T) {
 func TestADeferredEventWhoseRecordAFormerOwnerHasChangedIsRetried(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
-		j := open(t, db.Client())
+		j := testjournal.New(t, dynamotest.New(t).Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 		write(t, j, "x", 0, 1)
 		config := deferring(j, 100)
 		config.Timing.MaxPollInterval = time.Second
@@ -316,11 +315,7 @@ func TestRecordsOfEventsThatAreGivenUpAreBounded(t *testing.T) {
 	eventually(t, "it goes on trying", func() bool { return sub.Stats().Skipped == 5 && sub.Stats().Nacked > 100 })
 	assert.Len(t, skipped(t, j), 5)
 	close(down)
-	select {
-	case <-done:
-	case <-time.After(patience):
-		require.Fail(t, "the others must be handled")
-	}
+	await.End(t, done, "the others must be handled")
 	assert.Len(t, skipped(t, j), 5)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -31,8 +32,7 @@ func setupEncrypted(t *testing.T) (plain, encrypted *journal.Journal, secret *en
 	require.NoError(t, err)
 	secret, err = encrypt.AESGCM(encrypt.Config{Keys: keys, AllowLateKeys: true})
 	require.NoError(t, err)
-	encrypted, err = journal.Open(t.Context(), client, journal.Config{Encodings: []journal.Encoding{secret}})
-	require.NoError(t, err)
+	encrypted = testjournal.Open(t, client, journal.Config{Encodings: []journal.Encoding{secret}})
 	return open(t, client), encrypted, secret
 }
 
@@ -146,8 +146,7 @@ func TestAMissingKeyBlocksItsAggregateAndNoOther(t *testing.T) {
 	jam := &jammed{Encoding: secret, broken: true}
 	config := j.Config()
 	config.Encodings = []journal.Encoding{jam}
-	jammedJournal, err := journal.Open(t.Context(), j.Client(), config)
-	require.NoError(t, err)
+	jammedJournal := testjournal.Open(t, j.Client(), config)
 	sub, messages := subscribe(t, quick(jammedJournal))
 
 	assert.Equal(t, expect("y", 1, 2), receiveAll(t, messages, 2))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -48,9 +49,7 @@ func onStop() dynamotest.When { return onRow("shards", "#stopped = ") }
 // at opens the tables in a process with another clock.
 func at(t *testing.T, client journal.Client, now func() time.Time) *journal.Journal {
 	t.Helper()
-	j, err := journal.Open(t.Context(), client, journal.Config{Now: now})
-	require.NoError(t, err)
-	return j
+	return testjournal.Open(t, client, journal.Config{Now: now})
 }
 
 // progress reads the stored cursor and the behind list of shard 0.

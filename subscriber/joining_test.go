@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -21,8 +22,7 @@ func TestFiftyMembersJoinWithFewWrites(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		const members = 50
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 64}))
-		j := open(t, db.Client())
+		j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 64})
 		db.Inject(dynamotest.Latency(5*time.Millisecond, 15*time.Millisecond))
 		recording := db.Record()
 		defer recording.Stop()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -22,11 +23,10 @@ import (
 // bubble, in each layout. The subscriber polls rarely, because the tests take hours.
 func lagging(t *testing.T, test func(t *testing.T, db *dynamotest.DB, sub *subscriber.Subscriber, own, other *journal.Journal, handled *deliveries)) {
 	t.Helper()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		testdb.WithFakeTime(t, func(t *testing.T) {
 			db := dynamotest.New(t)
-			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
-			own := open(t, db.Client())
+			own := testjournal.New(t, db.Client(), journal.Config{Shards: 1, Layout: layout})
 			sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: time.Hour, PollInterval: time.Second}})
 			handled := &deliveries{last: map[string]uint64{}}
 			go func() {

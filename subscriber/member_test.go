@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -238,11 +239,7 @@ func TestAMemberThatLostItsLeaseCannotMoveAPosition(t *testing.T) {
 // ended waits for the end of a message's context.
 func ended(t *testing.T, msg *message.Message) {
 	t.Helper()
-	select {
-	case <-msg.Context().Done():
-	case <-time.After(patience):
-		t.Fatal("the member that lost its lease does not tell its handler")
-	}
+	await.End(t, msg.Context().Done(), "the member that lost its lease must tell its handler")
 }
 
 // A message that was made but not received when its shard is lost must not be delivered.

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -51,8 +52,7 @@ func newReadModel(t *testing.T, events int) readModel {
 	for n := 1; n <= events; n++ {
 		commit.Events = append(commit.Events, storage.Event{Type: "noted", Payload: fmt.Appendf(nil, `{"Bit":%d}`, int64(1)<<n)})
 	}
-	_, err = m.j.Internal().Append(t.Context(), commit)
-	require.NoError(t, err)
+	testjournal.Append(t, m.j, commit)
 	return m
 }
 

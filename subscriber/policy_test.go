@@ -20,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -78,8 +79,7 @@ func TestOnlyRequestedTypesAreDeliveredAndTheOthersCountAsHandled(t *testing.T) 
 	for _, eventType := range types {
 		commit.Events = append(commit.Events, storage.Event{Type: eventType, Payload: []byte(eventType)})
 	}
-	_, err := j.Internal().Append(t.Context(), commit)
-	require.NoError(t, err)
+	testjournal.Append(t, j, commit)
 
 	config := quick(j)
 	config.EventTypes = []string{"closed", "opened"}
@@ -157,10 +157,9 @@ func TestAnyEventCanGoToAPoisonQueueInAJournal(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	for id, size := range map[string]int{"small": 10, "large": 400<<10 - 200} {
-		_, err := j.Internal().Append(t.Context(), storage.Commit{
+		testjournal.Append(t, j, storage.Commit{
 			Aggregate: account(id), Events: []storage.Event{{ID: id, Type: "noted", Payload: bytes.Repeat([]byte("x"), size)}},
 		})
-		require.NoError(t, err)
 	}
 	pub, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	require.NoError(t, err)
@@ -280,8 +279,7 @@ func TestAGroupCanBeginNowOrAtATime(t *testing.T) {
 	t.Parallel()
 	client := create(t, 2)
 	var clock time.Time
-	j, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return clock }})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{Now: func() time.Time { return clock }})
 	begin := time.Now().Add(-time.Hour)
 	for hour := range 6 { // one event each ten minutes, and an aggregate that is done
 		clock = begin.Add(time.Duration(hour) * 10 * time.Minute)
@@ -347,8 +345,7 @@ func TestTheReconciliationFindsWhatTheTailShowsAtTheWrongPlace(t *testing.T) {
 		}
 		receiveAll(t, messages, 3)
 	}
-	old, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return time.UnixMilli(1) }})
-	require.NoError(t, err)
+	old := testjournal.Open(t, client, journal.Config{Now: func() time.Time { return time.UnixMilli(1) }})
 	write(t, old, "import", 0, 3)
 	write(t, old, "y", 2, 1)
 	got := receiveAll(t, messages, 4)
@@ -376,8 +373,7 @@ func TestClocksThatAreWrongAreMeasured(t *testing.T) {
 		sub, messages := subscribe(t, config)
 		begin := time.Now()
 		at := func(occurred time.Time, id string) {
-			j, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return occurred }})
-			require.NoError(t, err)
+			j := testjournal.Open(t, client, journal.Config{Now: func() time.Time { return occurred }})
 			write(t, j, id, 0, 1)
 			receiveAll(t, messages, 1)
 		}

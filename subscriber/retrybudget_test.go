@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -41,8 +42,7 @@ func TestASubscriberLogsARetryBudgetAboveTrailingDelay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j, err := journal.Open(t.Context(), client, journal.Config{RetryBudget: of.budget})
-			require.NoError(t, err)
+			j := testjournal.Open(t, client, journal.Config{RetryBudget: of.budget})
 			config, logger := quick(j), &infos{}
 			config.Timing.TrailingDelay = of.delay
 

@@ -15,8 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -53,26 +55,15 @@ var layouts = []journal.Layout{journal.Classic, journal.Packed}
 // eachLayout runs a test with tables of each layout.
 func eachLayout(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) { test(t, createIn(t, layout, shards)) })
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) { test(t, createIn(t, layout, shards)) })
 }
 
 // eachLayoutInFakeTime is like eachLayout, in fake time.
 func eachLayoutInFakeTime(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		testdb.WithFakeTime(t, func(t *testing.T) { test(t, createIn(t, layout, shards)) })
 	})
-}
-
-// inLayouts runs a test for each layout.
-func inLayouts(t *testing.T, test func(t *testing.T, layout journal.Layout)) {
-	t.Helper()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			test(t, layout)
-		})
-	}
 }
 
 // nameOf names an item of the journal table by its aggregate and its number, in either layout.
@@ -89,9 +80,7 @@ func nameOf(item map[string]types.AttributeValue) string {
 
 func open(t *testing.T, client journal.Client) *journal.Journal {
 	t.Helper()
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
-	return j
+	return testjournal.Open(t, client, journal.Config{})
 }
 
 // quick returns a config whose intervals suit tests. The lease has its default, so that a slow
@@ -141,12 +130,7 @@ func closes(t *testing.T, sub *subscriber.Subscriber) {
 	t.Helper()
 	closed := make(chan error, 1)
 	go func() { closed <- sub.Close() }()
-	select {
-	case err := <-closed:
-		require.NoError(t, err)
-	case <-time.After(patience):
-		require.FailNow(t, "Close does not return")
-	}
+	require.NoError(t, await.Receive(t, closed, "Close must return"))
 }
 
 // subscribe starts a new subscriber on the topic.
@@ -182,14 +166,7 @@ func earlier(t *testing.T, client journal.Client) *journal.Journal {
 // receive returns the next message.
 func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
 	t.Helper()
-	select {
-	case msg, ok := <-messages:
-		require.True(t, ok, "the channel was closed")
-		return msg
-	case <-time.After(patience):
-		require.FailNow(t, "no message came")
-		return nil
-	}
+	return await.Receive(t, messages, "a message")
 }
 
 // receiveAll acks n messages and returns their payloads.
@@ -211,15 +188,7 @@ func expect(id string, from, to int) (payloads []string) {
 	return payloads
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	pause := time.Millisecond
-	for end := time.Now().Add(patience); !condition(); {
-		require.True(t, time.Now().Before(end), what)
-		time.Sleep(pause)
-		pause = min(2*pause, 50*time.Millisecond)
-	}
-}
+var eventually = await.True
 
 // deliveries records the delivered messages and checks their order.
 type deliveries struct {

@@ -17,9 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -225,8 +227,7 @@ func TestAHistoryOfLargeAggregatesIsReadOnce(t *testing.T) {
 				for range 5 {
 					commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: make([]byte, 16<<10)})
 				}
-				_, err := j.Internal().Append(t.Context(), commit)
-				require.NoError(t, err)
+				testjournal.Append(t, j, commit)
 				time.Sleep(time.Millisecond) // the tail has events of one millisecond in any order
 			}
 		}
@@ -250,8 +251,7 @@ func TestHandlersThatHangLeaveRoomForTheRest(t *testing.T) {
 			for range 20 {
 				commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: make([]byte, 20<<10)})
 			}
-			_, err := j.Internal().Append(t.Context(), commit)
-			require.NoError(t, err)
+			testjournal.Append(t, j, commit)
 		}
 	}
 	config := unanswered(quick(j))
@@ -375,8 +375,7 @@ func TestEventsThatTheIndexShowsLateOrNeverAreNotLost(t *testing.T) {
 func TestAnEventFromTheFarFutureDoesNotHideTheRest(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	future, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return time.Now().Add(24 * time.Hour) }})
-	require.NoError(t, err)
+	future := testjournal.Open(t, client, journal.Config{Now: func() time.Time { return time.Now().Add(24 * time.Hour) }})
 	write(t, future, "future", 0, 1)
 	j := open(t, client)
 	_, messages := subscribe(t, quick(open(t, client)))
@@ -451,10 +450,9 @@ func TestMoreNackedEventsThanTheBufferHoldsLeaveRoomForTheRest(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	for i := range 5 {
-		_, err := j.Internal().Append(t.Context(), storage.Commit{
+		testjournal.Append(t, j, storage.Commit{
 			Aggregate: account(fmt.Sprint("poison", i)), Events: []storage.Event{{Type: "large", Payload: make([]byte, 30_000)}},
 		})
-		require.NoError(t, err)
 	}
 	config := quick(j)
 	config.BufferBytes, config.MaxInFlight = 100_000, 2
@@ -575,11 +573,7 @@ func TestTheContextOfAMessageEndsWithItsAckAndCarriesTheValuesOfSubscribe(t *tes
 	assert.Zero(t, handled.VersionOf(msg.Context(), "another", id))
 	require.NoError(t, msg.Context().Err())
 	msg.Ack()
-	select {
-	case <-msg.Context().Done():
-	case <-time.After(patience):
-		t.Fatal("the context goes on after the ack")
-	}
+	await.End(t, msg.Context().Done(), "the context must end with the ack")
 }
 
 func TestTheEndOfTheContextLetsHandlersFinish(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -23,8 +24,7 @@ import (
 func withParked(t *testing.T, layout journal.Layout, aggregates int) (*dynamotest.DB, *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
-	j := open(t, db.Client())
+	j := testjournal.New(t, db.Client(), journal.Config{Shards: 1, Layout: layout})
 	store := checkpoint.New(j)
 	first, _ := subscribe(t, quick(j))
 	eventually(t, "the group has begun", func() bool { return len(first.Shards()) == 1 })
@@ -43,32 +43,29 @@ func withParked(t *testing.T, layout journal.Layout, aggregates int) (*dynamotes
 func TestATakeoverGoesOnWhileTheTableIsThrottled(t *testing.T) {
 	t.Parallel()
 	const aggregates = 1_000
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			db, j := withParked(t, layout, aggregates)
-			db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.2))
-			recording := db.Record()
-			defer recording.Stop()
-			sub, messages := subscribe(t, quick(j))
-			write(t, j, "healthy", 0, 1)
-			assert.Equal(t, expect("healthy", 1, 1), receiveAll(t, messages, 1))
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		db, j := withParked(t, layout, aggregates)
+		db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.2))
+		recording := db.Record()
+		defer recording.Stop()
+		sub, messages := subscribe(t, quick(j))
+		write(t, j, "healthy", 0, 1)
+		assert.Equal(t, expect("healthy", 1, 1), receiveAll(t, messages, 1))
 
-			eventually(t, "all parked aggregates are verified", func() bool {
-				verified := 0
-				for _, call := range recording.Calls("BatchGetItem") {
-					if call.Err == nil {
-						verified++
-					}
+		eventually(t, "all parked aggregates are verified", func() bool {
+			verified := 0
+			for _, call := range recording.Calls("BatchGetItem") {
+				if call.Err == nil {
+					verified++
 				}
-				return verified >= aggregates/100
-			})
-			assert.Equal(t, aggregates, sub.Shards()[0].Parked)
-			writes := len(recording.Calls("UpdateItem", "DeleteItem", "TransactWriteItems"))
-			t.Logf("%d requests, %d of them writes", len(recording.Calls()), writes)
-			assert.Less(t, writes, aggregates/10, "a takeover rewrites nothing")
+			}
+			return verified >= aggregates/100
 		})
-	}
+		assert.Equal(t, aggregates, sub.Shards()[0].Parked)
+		writes := len(recording.Calls("UpdateItem", "DeleteItem", "TransactWriteItems"))
+		t.Logf("%d requests, %d of them writes", len(recording.Calls()), writes)
+		assert.Less(t, writes, aggregates/10, "a takeover rewrites nothing")
+	})
 }
 
 // The behind list of a shard has many pages. They are slow, and some are throttled. None is read

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -18,8 +19,7 @@ func TestDeliveriesWaitWhileManyPositionsCannotBeStored(t *testing.T) {
 	t.Parallel()
 	const aggregates, most, inFlight = 200, 20, 4
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
-	j := open(t, db.Client())
+	j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 	for n := range aggregates {
 		write(t, j, fmt.Sprint(n), 0, 1)
 	}

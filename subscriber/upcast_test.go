@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -50,10 +51,7 @@ var baskets = aggregate.Define[basket]("basket", itemAdded{}).WithUpcasters(
 // one of another type, and a current one.
 func oldBasket(t *testing.T) *journal.Journal {
 	t.Helper()
-	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, dynamotest.New(t).Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	require.NoError(t, err)
 	for _, event := range [][2]string{
@@ -260,22 +258,20 @@ func TestEventsThatAreHandledTogetherAreCurrentOnes(t *testing.T) {
 	} {
 		client := dynamotest.New(t).Client()
 		require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
-		j, err := journal.Open(t.Context(), client, journal.Config{EventType: func(r *journal.Record) (string, error) {
+		j := testjournal.Open(t, client, journal.Config{EventType: func(r *journal.Record) (string, error) {
 			if strings.Contains(string(r.Payload), "Items") {
 				return "basket.items_added.v1", nil
 			}
 			return "basket.item_added.v2", nil
 		}})
-		require.NoError(t, err)
-		_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "basket", Value: "1"}, Events: []storage.Event{
+		testjournal.Append(t, j, storage.Commit{Aggregate: aggregate.ID{Type: "basket", Value: "1"}, Events: []storage.Event{
 			{ID: "1", Type: types[0], Payload: []byte(`{"Item":"a"}`)}, {ID: "2", Type: types[1], Payload: []byte(`{"Items":["b"]}`)},
 		}})
-		require.NoError(t, err)
 		messages, stop := subscribeTo(t, ofToday(j))
 		msg := <-messages
 		position, ok := subscriber.PositionFromContext(msg.Context())
 		require.True(t, ok)
-		err = position.CommitAhead(msg.Context(), 10, func(_ context.Context, _ subscriber.Advance, records []*journal.Record) error {
+		err := position.CommitAhead(msg.Context(), 10, func(_ context.Context, _ subscriber.Advance, records []*journal.Record) error {
 			assert.Len(t, records, 1, name)
 			return errors.New("not now")
 		})

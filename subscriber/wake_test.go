@@ -7,17 +7,17 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
 func TestACommitDuringTheFirstReadIsDeliveredAtOnce(t *testing.T) {
 	t.Parallel()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		for name, subscribe := range kinds {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -30,8 +30,7 @@ func TestACommitDuringTheFirstReadIsDeliveredAtOnce(t *testing.T) {
 func commitDuringTheFirstRead(t *testing.T, layout journal.Layout, subscribe func(*testing.T, subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message)) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
-	j := open(t, db.Client())
+	j := testjournal.New(t, db.Client(), journal.Config{Shards: 1, Layout: layout})
 	read, committed := make(chan struct{}), make(chan struct{})
 	db.Inject(dynamotest.PauseReply(func(context.Context) {
 		close(read)

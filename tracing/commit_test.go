@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/tracing"
@@ -45,18 +46,16 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 		},
 		"repeated": {
 			do: func(w *world) error {
-				_, err := w.plain.Execute(t.Context(), "42", events(Deposited{1}), once)
-				require.NoError(t, err)
-				_, err = w.accounts.Execute(t.Context(), "42", events(Deposited{1}), once)
+				testjournal.Execute(t, w.plain, "42", events(Deposited{1}), once)
+				_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}), once)
 				return err
 			},
 			outcome: "repeated",
 		},
 		"repeated by Save": {
 			do: func(w *world) error {
-				account, err := w.plain.Execute(t.Context(), "42", events(Deposited{1}), once)
-				require.NoError(t, err)
-				_, err = w.accounts.Save(t.Context(), account, aggregate.Events[Account]{Deposited{1}}, once)
+				account := testjournal.Execute(t, w.plain, "42", events(Deposited{1}), once)
+				_, err := w.accounts.Save(t.Context(), account, aggregate.Events[Account]{Deposited{1}}, once)
 				require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 				return nil
 			},
@@ -74,8 +73,7 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 			do: func(w *world) error {
 				stale, err := w.accounts.NewAggregate("42")
 				require.NoError(t, err)
-				_, err = w.plain.Execute(t.Context(), "42", events(Deposited{1}))
-				require.NoError(t, err)
+				testjournal.Execute(t, w.plain, "42", events(Deposited{1}))
 				_, err = w.accounts.Save(t.Context(), stale, aggregate.Events[Account]{Deposited{1}})
 				return err
 			},
@@ -127,14 +125,12 @@ func TestASpanCountsHowOftenADecisionRan(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	decided := 0
-	_, err := w.accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
+	testjournal.Execute(t, w.accounts, "42", func(Account) (aggregate.Events[Account], error) {
 		if decided++; decided == 1 {
-			_, err := w.plain.Execute(t.Context(), "42", events(Withdrawn{1})) // a faster writer
-			require.NoError(t, err)
+			testjournal.Execute(t, w.plain, "42", events(Withdrawn{1})) // a faster writer
 		}
 		return aggregate.Events[Account]{Deposited{1}}, nil
 	})
-	require.NoError(t, err)
 
 	attributes := attributesOf(w.span("commit account"))
 	assert.Equal(t, int64(2), attributes["millrace.commit.decisions"])
@@ -231,14 +227,12 @@ func TestNothingIsStoredWhereNobodyTraces(t *testing.T) {
 	w := setup(t)
 	untraced := w.config
 	untraced.TracerProvider = nil // the global provider; no test of this package sets it
-	_, err := tracing.NewRepository(w.plain, untraced).Execute(t.Context(), "42", events(Deposited{1}))
-	require.NoError(t, err)
+	testjournal.Execute(t, tracing.NewRepository(w.plain, untraced), "42", events(Deposited{1}))
 	assert.Empty(t, w.stored("42"))
 
 	silent := w.config
 	silent.Propagator = nil
-	_, err = tracing.NewRepository(w.plain, silent).Execute(t.Context(), "42", events(Deposited{1}))
-	require.NoError(t, err)
+	testjournal.Execute(t, tracing.NewRepository(w.plain, silent), "42", events(Deposited{1}))
 	assert.Empty(t, w.stored("42"))
 	assert.Equal(t, trace.SpanKindProducer, w.span("commit account").SpanKind())
 }

@@ -13,14 +13,14 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/tracing"
 )
 
 func TestARedeliveryHasASpanOfItsOwnWithTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}, Deposited{2}))
-	require.NoError(t, err)
+	testjournal.Execute(t, w.accounts, "42", events(Deposited{1}, Deposited{2}))
 	var calls atomic.Int32
 	w.run(func(*message.Message) error {
 		if calls.Add(1) <= 2 {
@@ -50,8 +50,7 @@ func TestARedeliveryHasASpanOfItsOwnWithTheNextAttempt(t *testing.T) {
 func TestANackWithoutAnErrorIsAnAttemptToo(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
-	require.NoError(t, err)
+	testjournal.Execute(t, w.accounts, "42", events(Deposited{1}))
 	var calls atomic.Int32
 	w.run(func(msg *message.Message) error {
 		if calls.Add(1) == 1 {
@@ -71,8 +70,7 @@ func TestANackWithoutAnErrorIsAnAttemptToo(t *testing.T) {
 func TestAHandlingWhoseMessagesCannotBePublishedIsAnAttempt(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
-	require.NoError(t, err)
+	testjournal.Execute(t, w.accounts, "42", events(Deposited{1}))
 	router, sub := w.router()
 	router.AddMiddleware(tracing.Middleware(w.config))
 	var calls atomic.Int32
@@ -90,8 +88,7 @@ func TestAHandlingWhoseMessagesCannotBePublishedIsAnAttempt(t *testing.T) {
 func TestAHandlingTellsTheGroupThatItIsFor(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
-	require.NoError(t, err)
+	testjournal.Execute(t, w.accounts, "42", events(Deposited{1}))
 	router, sub := w.router()
 	router.AddMiddleware(tracing.Middleware(w.config)) // for the handlers of both
 	handle := func(*message.Message) error { return nil }
@@ -123,8 +120,7 @@ func TestRetriesWithinADeliveryShareASpanOrHaveOneEach(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
-			_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
-			require.NoError(t, err)
+			testjournal.Execute(t, w.accounts, "42", events(Deposited{1}))
 			var calls atomic.Int32
 			handler := func(*message.Message) error {
 				if calls.Add(1) == 1 {
@@ -162,8 +158,7 @@ func recoverer(next message.HandlerFunc) message.HandlerFunc {
 func TestAPanicOfAHandlerEndsItsSpanAsAnError(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
-	require.NoError(t, err)
+	testjournal.Execute(t, w.accounts, "42", events(Deposited{1}))
 	var calls atomic.Int32
 	w.run(func(*message.Message) error {
 		if calls.Add(1) == 1 {

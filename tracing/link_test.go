@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/tracing"
 )
 
@@ -85,8 +86,7 @@ func TestAHandlingIsLinkedToTheCommitOfItsEvent(t *testing.T) {
 func TestCommitsOfAHandlerGoOnWithItsSpan(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.plain.Execute(t.Context(), "42", events(Deposited{1}))
-	require.NoError(t, err)
+	testjournal.Execute(t, w.plain, "42", events(Deposited{1}))
 	w.run(func(msg *message.Message) error {
 		if msg.Metadata.Get("aggregate_id") != "42" {
 			return nil
@@ -133,10 +133,8 @@ func TestContinueTraceMakesCommitAndHandlingsOneTrace(t *testing.T) {
 func TestAHandlingIsAChildOfASpanThatItsContextHas(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
-	require.NoError(t, err)
-	_, err = w.plain.Execute(t.Context(), "43", events(Deposited{1}))
-	require.NoError(t, err)
+	testjournal.Execute(t, w.accounts, "42", events(Deposited{1}))
+	testjournal.Execute(t, w.plain, "43", events(Deposited{1}))
 	outer := func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *message.Message) ([]*message.Message, error) {
 			ctx, span := w.tracer.Tracer("test").Start(msg.Context(), "outer "+msg.Metadata.Get("aggregate_id"))
@@ -161,8 +159,7 @@ func TestAHandlingIsAChildOfASpanThatItsContextHas(t *testing.T) {
 func TestMessagesThatAHandlerReturnsGoOnWithItsSpan(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
-	require.NoError(t, err)
+	testjournal.Execute(t, w.accounts, "42", events(Deposited{1}))
 	router, sub := w.router()
 	out := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, watermill.NopLogger{})
 	router.AddPublisherDecorators(func(p message.Publisher) (message.Publisher, error) {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/tracing"
 )
@@ -101,8 +102,7 @@ func TestTheStepsOfAProcessAndItsTimeoutsAreLinked(t *testing.T) {
 			config.ContinueTrace = continued
 			m := w.reviews(config)
 			w.run(m.Handle, tracing.Middleware(config))
-			_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
-			require.NoError(t, err)
+			testjournal.Execute(t, w.accounts, "42", events(Deposited{1}))
 
 			step := w.span("step review")
 			requireChild(t, w.span("process account"), step)

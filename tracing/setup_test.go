@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -75,11 +76,8 @@ func setup(t *testing.T) *world {
 // open opens the journal with the time for which commits are repeated.
 func (w *world) open(retryBudget time.Duration) {
 	w.t.Helper()
-	var err error
-	w.journal, err = journal.Open(w.t.Context(), w.db.Client(), journal.Config{RetryBudget: retryBudget})
-	require.NoError(w.t, err)
-	w.plain, err = repository.New(w.journal, Accounts, repository.Config{MaxAttempts: 3})
-	require.NoError(w.t, err)
+	w.journal = testjournal.Open(w.t, w.db.Client(), journal.Config{RetryBudget: retryBudget})
+	w.plain = testjournal.Repository(w.t, w.journal, Accounts, repository.Config{MaxAttempts: 3})
 	w.accounts = tracing.NewRepository(w.plain, w.config)
 }
 

@@ -11,17 +11,14 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/aggregate/protobuf/internal/bankpb"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
 
 func setup(t *testing.T) *journal.Journal {
 	t.Helper()
-	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 2}))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
-	return j
+	return testjournal.New(t, testdb.Client(t), journal.Config{Layout: journal.Classic, Shards: 2})
 }
 
 func TestAggregatesOfMessagesAreStoredWithAndWithoutSnapshots(t *testing.T) {
@@ -29,20 +26,17 @@ func TestAggregatesOfMessagesAreStoredWithAndWithoutSnapshots(t *testing.T) {
 	j := setup(t)
 	for name, policy := range map[string]repository.SnapshotPolicy{"every": repository.Every(1), "never": repository.Never} {
 		t.Run(name, func(t *testing.T) {
-			accounts, err := repository.New(j, Accounts, repository.Config{Snapshots: policy})
-			require.NoError(t, err)
+			accounts := testjournal.Repository(t, j, Accounts, repository.Config{Snapshots: policy})
 			for range 3 {
-				_, err = accounts.Execute(t.Context(), name, func(a Account) (aggregate.Events[Account], error) {
+				testjournal.Execute(t, accounts, name, func(a Account) (aggregate.Events[Account], error) {
 					// The decision may change it, since the message is its own copy.
 					delete(a.GetBalances(), "EUR")
 					return aggregate.Events[Account]{deposited(40, "EUR"), Viewed{"Ada"}}, nil
 				})
-				require.NoError(t, err)
 			}
-			_, err = accounts.Execute(t.Context(), name, withdraw(121, "EUR"))
+			_, err := accounts.Execute(t.Context(), name, withdraw(121, "EUR"))
 			require.ErrorIs(t, err, errInsufficientFunds)
-			a, err := accounts.Execute(t.Context(), name, withdraw(100, "EUR"))
-			require.NoError(t, err)
+			a := testjournal.Execute(t, accounts, name, withdraw(100, "EUR"))
 			assert.EqualValues(t, 7, a.Version)
 			loaded, err := accounts.Load(t.Context(), name)
 			require.NoError(t, err)
@@ -55,8 +49,7 @@ func TestAggregatesOfMessagesAreStoredWithAndWithoutSnapshots(t *testing.T) {
 func TestAMessageWithoutContentIsStored(t *testing.T) {
 	t.Parallel()
 	j := setup(t)
-	ledgers, err := repository.New(j, Ledgers, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
-	require.NoError(t, err)
+	ledgers := testjournal.Repository(t, j, Ledgers, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	ledger, err := ledgers.NewAggregate("7")
 	require.NoError(t, err)
 	_, err = ledgers.Save(t.Context(), ledger, aggregate.Events[bankpb.Ledger]{&bankpb.Closed{}})
@@ -69,13 +62,11 @@ func TestAMessageWithoutContentIsStored(t *testing.T) {
 
 func TestAStateWithoutContentMakesNoTrouble(t *testing.T) {
 	t.Parallel()
-	accounts, err := repository.New(setup(t), Accounts, repository.Config{Snapshots: repository.Every(1)})
-	require.NoError(t, err)
+	accounts := testjournal.Repository(t, setup(t), Accounts, repository.Config{Snapshots: repository.Every(1)})
 	for range 2 {
-		_, err = accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
+		testjournal.Execute(t, accounts, "42", func(Account) (aggregate.Events[Account], error) {
 			return aggregate.Events[Account]{Viewed{"Ada"}}, nil
 		})
-		require.NoError(t, err)
 	}
 	a, err := accounts.Load(t.Context(), "42")
 	require.NoError(t, err)

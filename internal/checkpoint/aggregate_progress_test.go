@@ -10,21 +10,19 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestHeadsAndPositionsMeetWhateverTheIdsAre(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			// Few ids, so that the first and the last id as text differ from the first and the last
-			// key.
-			for _, ids := range [][]string{oddIDs, {"bob", "bob+x"}, {"x!", "x"}, {"a", "a b", "a-"}} {
-				headsMeetPositions(t, setupIn(t, layout, 1), ids)
-			}
-		})
-	}
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		// Few ids, so that the first and the last id as text differ from the first and the last
+		// key.
+		for _, ids := range [][]string{oddIDs, {"bob", "bob+x"}, {"x!", "x"}, {"a", "a b", "a-"}} {
+			headsMeetPositions(t, setupIn(t, layout, 1), ids)
+		}
+	})
 }
 
 // oddIDs have another order as text than as keys: "x-0" is the key of x, and a prefix of the key of
@@ -67,12 +65,11 @@ func TestHeadsAndPositionsMeetAcrossPages(t *testing.T) {
 	const aggregates = 8
 	for n := range aggregates {
 		id := account(fmt.Sprintf("%d", n))
-		_, err := s.journal.Internal().Append(t.Context(), storage.Commit{
+		testjournal.Append(t, s.journal, storage.Commit{
 			Aggregate: id, Events: []storage.Event{{Type: "deposited"}},
 			// A page holds three of these.
 			Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, 300<<10)},
 		})
-		require.NoError(t, err)
 		require.NoError(t, s.PutPosition(t.Context(), group, id, 1, uint64(n)))
 	}
 	pages, met := 0, 0

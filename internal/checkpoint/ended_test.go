@@ -52,8 +52,7 @@ func TestEndedGenerationsAreStoredUntilTheirRowsAreDeleted(t *testing.T) {
 		now = now.Add(10 * time.Minute)
 		seen = seen.Reset(time.Time{}, now)
 	}
-	_, err := s.ChangeMembership(t.Context(), key, s.read(t), seen)
-	require.NoError(t, err)
+	s.change(t, key, s.read(t), seen)
 	assert.Equal(t, seen.Ended, s.read(t).Ended)
 	ended, err := s.Ended(t.Context(), key)
 	require.NoError(t, err)

@@ -55,8 +55,7 @@ func TestTheMembershipOfAnotherTopicIsNotRemovedWithAShard(t *testing.T) {
 	s := setup(t, 2)
 	// This is also the partition of shard 1 of the topic "account".
 	other := checkpoint.Key{Group: "group", Topic: "account-1"}
-	_, err := s.ChangeMembership(t.Context(), other, checkpoint.Membership{}, checkpoint.NewMembership(2, time.Time{}))
-	require.NoError(t, err)
+	s.change(t, other, checkpoint.Membership{}, checkpoint.NewMembership(2, time.Time{}))
 
 	require.NoError(t, s.RemoveShard(t.Context(), checkpoint.Shard{Group: group, Topic: "account", Number: 1}, func(int) {}))
 
@@ -87,8 +86,7 @@ func TestAGroupThatIsMadeAgainReadsNoRowOfTheFormerOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	seen := s.create(t)
-	moved, err := s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}, time.Now()))
-	require.NoError(t, err)
+	moved := s.change(t, key, seen, seen.Reset(time.Time{}, time.Now()))
 	require.ErrorIs(t, s.RemoveMembership(t.Context(), key, seen, time.Now()), checkpoint.ErrMembershipChanged)
 
 	require.NoError(t, s.RemoveMembership(t.Context(), key, moved, time.Now()))

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -42,9 +43,7 @@ func setupIn(t *testing.T, layout journal.Layout, shards int, options ...func(*d
 	t.Helper()
 	proxy := dynamotest.NewProxy(t, testdb.Client(t))
 	client := proxy.Client(options...)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards, Layout: layout}))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, client, journal.Config{Shards: shards, Layout: layout})
 	return store{checkpoint.New(j), j, client, proxy}
 }
 
@@ -57,7 +56,12 @@ func (s store) create(t *testing.T, members ...[]int) checkpoint.Membership {
 		next, number = next.Join(checkpoint.Member{})
 		next = next.Take(number, shards)
 	}
-	membership, err := s.ChangeMembership(t.Context(), key, checkpoint.Membership{}, next)
+	return s.change(t, key, checkpoint.Membership{}, next)
+}
+
+func (s store) change(t *testing.T, key checkpoint.Key, from, to checkpoint.Membership) checkpoint.Membership {
+	t.Helper()
+	membership, err := s.ChangeMembership(t.Context(), key, from, to)
 	require.NoError(t, err)
 	return membership
 }
@@ -75,8 +79,7 @@ func (s store) write(t *testing.T, id aggregate.ID, n int) {
 	for range n {
 		commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: []byte("{}")})
 	}
-	_, err := s.journal.Internal().Append(t.Context(), commit)
-	require.NoError(t, err)
+	testjournal.Append(t, s.journal, commit)
 }
 
 type item = map[string]types.AttributeValue

@@ -136,9 +136,7 @@ func TestAStopIsAPauseWithItsReason(t *testing.T) {
 	seen := s.create(t, []int{0})
 	why := checkpoint.Stopped{Aggregate: x, Number: 3, EventType: "deposited", At: time.UnixMilli(7), Reason: "it failed"}
 
-	_, err := s.ChangeMembership(t.Context(), key, seen, seen.Stop(why))
-
-	require.NoError(t, err)
+	s.change(t, key, seen, seen.Stop(why))
 	now := s.read(t)
 	assert.True(t, now.Paused)
 	assert.Equal(t, &why, now.Stopped)
@@ -148,8 +146,7 @@ func TestAStopIsAPauseWithItsReason(t *testing.T) {
 	assert.Empty(t, take)
 	assert.Equal(t, []int{0}, give)
 
-	_, err = s.ChangeMembership(t.Context(), key, now, now.Resume())
-	require.NoError(t, err)
+	s.change(t, key, now, now.Resume())
 	now = s.read(t)
 	assert.False(t, now.Paused)
 	assert.Nil(t, now.Stopped)

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/journal/encrypt"
@@ -28,11 +29,10 @@ func TestWhatIsEncryptedStaysSoInAnArchiveAndIsLostWithItsKey(t *testing.T) {
 	config := journal.Config{Encodings: []journal.Encoding{secret}}
 	from, to := setup(t, client, config), setup(t, client, config)
 	for _, id := range []aggregate.ID{account("kept"), account("forgotten")} {
-		_, err := from.Journal.Internal().Append(t.Context(), storage.Commit{
+		testjournal.Append(t, from.Journal, storage.Commit{
 			Aggregate: id, Events: []storage.Event{{Type: "said", Payload: []byte("a secret")}},
 			Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("the state of a secret"), Schema: 3},
 		})
-		require.NoError(t, err)
 	}
 
 	text := from.export(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -163,17 +164,15 @@ func TestTheLargestItemsFit(t *testing.T) {
 	eachPair(t, func(t *testing.T, from, to store) {
 		payload := bytes.Repeat([]byte{1}, storage.MaxItemBytes-1000)
 		for i := range 4 {
-			_, err := from.Journal.Internal().Append(t.Context(), storage.Commit{
+			testjournal.Append(t, from.Journal, storage.Commit{
 				Aggregate: account("1"), Expected: uint64(i),
 				Events: []storage.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: uint64(i + 1), Payload: payload[:380_000]},
 			})
-			require.NoError(t, err)
 		}
 		// Control characters take six bytes each in JSON.
-		_, err := from.Journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account("2"), Events: []storage.Event{{
+		testjournal.Append(t, from.Journal, storage.Commit{Aggregate: account("2"), Events: []storage.Event{{
 			Metadata: map[string]string{"m": string(payload)},
 		}}})
-		require.NoError(t, err)
 
 		done := to.imports(t, from.export(t))
 

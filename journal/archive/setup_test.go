@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -74,9 +75,7 @@ func setup(t *testing.T, client *dynamodb.Client, config journal.Config) store {
 	}
 	var millis atomic.Int64
 	config.Now = func() time.Time { return time.UnixMilli(1_700_000_000_000 + millis.Add(1)) }
-	require.NoError(t, journal.Create(t.Context(), client, config))
-	j, err := journal.Open(t.Context(), client, config)
-	require.NoError(t, err)
+	j := testjournal.New(t, client, config)
 	return store{j, client}
 }
 
@@ -152,8 +151,7 @@ func (s store) write(t *testing.T, id aggregate.ID, from, n int, snapshot ...*jo
 		if n == 0 && len(snapshot) > 0 {
 			c.Snapshot = snapshot[0]
 		}
-		_, err := s.Journal.Internal().Append(t.Context(), c)
-		require.NoError(t, err)
+		testjournal.Append(t, s.Journal, c)
 	}
 }
 
@@ -178,8 +176,7 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 			if r.IntN(2) == 0 {
 				c.Snapshot = &journal.Snapshot{Number: max(1, version-uint64(r.IntN(2))), Schema: r.Uint64N(3), Payload: randomBytes(r)}
 			}
-			_, err := s.Journal.Internal().Append(t.Context(), c)
-			require.NoError(t, err)
+			testjournal.Append(t, s.Journal, c)
 		}
 		switch r.IntN(8) {
 		case 0:

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -26,17 +27,13 @@ func TestAnArchiveOfWhatIsNewFollowsAnother(t *testing.T) {
 	db, to := dynamotest.New(t), dynamotest.New(t)
 	open := func(db *dynamotest.DB, layout journal.Layout) *journal.Journal {
 		config := journal.Config{Layout: layout, Shards: 3, Now: db.Clock().Now}
-		require.NoError(t, journal.Create(t.Context(), db.Client(), config))
-		j, err := journal.Open(t.Context(), db.Client(), config)
-		require.NoError(t, err)
-		return j
+		return testjournal.New(t, db.Client(), config)
 	}
 	from, target := open(db, journal.Classic), open(to, journal.Packed)
 	write := func(id string, expected uint64) {
-		_, err := from.Internal().Append(t.Context(), storage.Commit{
+		testjournal.Append(t, from, storage.Commit{
 			Aggregate: aggregate.ID{Type: "order", Value: id}, Expected: expected, Events: []storage.Event{{Type: "placed", Payload: []byte("x")}},
 		})
-		require.NoError(t, err)
 	}
 	move := func(o archive.ExportOptions) (exported archive.Progress, imported archive.ImportProgress) {
 		var file bytes.Buffer
@@ -72,34 +69,28 @@ func TestAnArchiveOfWhatIsNewFollowsAnother(t *testing.T) {
 // An archive of new events names an aggregate that cannot be read, and has the others.
 func TestAnArchiveOfWhatIsNewGoesOnBehindAnItemThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			db := dynamotest.New(t)
-			config := journal.Config{Layout: layout, Shards: 1}
-			require.NoError(t, journal.Create(t.Context(), db.Client(), config))
-			j, err := journal.Open(t.Context(), db.Client(), config)
-			require.NoError(t, err)
-			for n := range 10 {
-				_, err := j.Internal().Append(t.Context(), storage.Commit{
-					Aggregate: aggregate.ID{Type: "order", Value: strconv.Itoa(n)}, Events: []storage.Event{{Type: "placed", Payload: []byte("x")}},
-				})
-				require.NoError(t, err)
-			}
-			damage(t, db, layout)
-			leftOut := 0
-			exported, err := archive.Export(t.Context(), j, io.Discard, archive.ExportOptions{
-				Only: archive.Selection{AggregateType: "order"}, Since: time.Now().Add(-time.Hour),
-				Unreadable: func(aggregate.ID, error) error {
-					leftOut++
-					return nil
-				},
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		db := dynamotest.New(t)
+		config := journal.Config{Layout: layout, Shards: 1}
+		j := testjournal.New(t, db.Client(), config)
+		for n := range 10 {
+			testjournal.Append(t, j, storage.Commit{
+				Aggregate: aggregate.ID{Type: "order", Value: strconv.Itoa(n)}, Events: []storage.Event{{Type: "placed", Payload: []byte("x")}},
 			})
-			require.NoError(t, err)
-			assert.EqualValues(t, 9, exported.Aggregates)
-			assert.Equal(t, 1, leftOut)
+		}
+		damage(t, db, layout)
+		leftOut := 0
+		exported, err := archive.Export(t.Context(), j, io.Discard, archive.ExportOptions{
+			Only: archive.Selection{AggregateType: "order"}, Since: time.Now().Add(-time.Hour),
+			Unreadable: func(aggregate.ID, error) error {
+				leftOut++
+				return nil
+			},
 		})
-	}
+		require.NoError(t, err)
+		assert.EqualValues(t, 9, exported.Aggregates)
+		assert.Equal(t, 1, leftOut)
+	})
 }
 
 // damage makes the event of order 3 unreadable.

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -143,8 +144,7 @@ func TestVerifyFindsNothingInASoundJournalOfAllSorts(t *testing.T) {
 	eachPair(t, func(t *testing.T, from, to store) {
 		for _, s := range []store{from, to} {
 			s.fill(t, 77, 15)
-			_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account("guarded"), CommandID: "c", Events: []storage.Event{{}}})
-			require.NoError(t, err)
+			testjournal.Append(t, s.Journal, storage.Commit{Aggregate: account("guarded"), CommandID: "c", Events: []storage.Event{{}}})
 			s.requireSound(t)
 		}
 	})

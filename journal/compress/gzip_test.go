@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
 )
@@ -165,10 +166,7 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 
 func TestAPayloadOverAnItemsLimitFitsWhenItIsCompressed(t *testing.T) {
 	t.Parallel()
-	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
-	j, err := journal.Open(t.Context(), client, journal.Config{Encodings: []journal.Encoding{newGzip(t, compress.Config{})}})
-	require.NoError(t, err)
+	j := testjournal.New(t, testdb.Client(t), journal.Config{Layout: journal.Classic, Shards: 1, Encodings: []journal.Encoding{newGzip(t, compress.Config{})}})
 	payload := sentence(2 << 20)
 
 	receipt, err := j.Internal().Append(t.Context(), storage.Commit{

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 )
@@ -117,18 +118,15 @@ func TestALateKeyDoesNotReplaceOneThatWasLost(t *testing.T) {
 	require.NoError(t, journal.Create(t.Context(), s.client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	open := func() *engine.Engine {
 		e := newEncryption(t, encrypt.Config{Keys: s.keys, AllowLateKeys: true})
-		j, err := journal.Open(t.Context(), s.client, journal.Config{Encodings: []journal.Encoding{e}})
-		require.NoError(t, err)
+		j := testjournal.Open(t, s.client, journal.Config{Encodings: []journal.Encoding{e}})
 		return j.Internal()
 	}
-	plain, err := journal.Open(t.Context(), s.client, journal.Config{})
-	require.NoError(t, err)
+	plain := testjournal.Open(t, s.client, journal.Config{})
 	said := func(expected uint64) storage.Commit {
 		return storage.Commit{Aggregate: customer("1"), Expected: expected, Events: []storage.Event{{Type: "said"}}}
 	}
-	_, err = plain.Internal().Append(t.Context(), said(0))
-	require.NoError(t, err)
-	_, err = open().Append(t.Context(), said(1))
+	testjournal.Append(t, plain, said(0))
+	_, err := open().Append(t.Context(), said(1))
 	require.NoError(t, err, "the event before is plain")
 	s.loseKey(t, customer("1"))
 

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 	"github.com/millrace-dev/millrace/publisher"
@@ -29,9 +30,7 @@ type lost struct {
 func (l lost) open(t *testing.T, c encrypt.Config) *journal.Journal {
 	t.Helper()
 	c.Keys = l.keys
-	j, err := journal.Open(t.Context(), l.client, journal.Config{Encodings: []journal.Encoding{newEncryption(t, c)}})
-	require.NoError(t, err)
-	return j
+	return testjournal.Open(t, l.client, journal.Config{Encodings: []journal.Encoding{newEncryption(t, c)}})
 }
 
 func said(expected uint64, numbers ...string) storage.Commit {
@@ -57,20 +56,16 @@ func (l lost) requireReadable(t *testing.T) {
 // forBothLayouts runs a test on a journal whose aggregate customer-1 has one event and no key.
 func forBothLayouts(t *testing.T, test func(t *testing.T, l lost)) {
 	t.Helper()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 			client := dynamotest.New(t).Client()
 			l := lost{store: setupWith(t, client), client: client}
 			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout}))
-			_, err := l.open(t, encrypt.Config{}).Internal().Append(t.Context(), said(0, "first"))
-			require.NoError(t, err)
+		testjournal.Append(t, l.open(t, encrypt.Config{}), said(0, "first"))
 			l.key = l.scan(t)[0]
 			l.loseKey(t, customer("1"))
 
 			test(t, l)
 		})
-	}
 }
 
 func TestACommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {
@@ -152,8 +147,7 @@ func TestALostKeyOfAnAggregateWithoutEventsIsReplaced(t *testing.T) {
 		l.loseKey(t, customer("2"))
 		c := said(0, "first")
 		c.Aggregate = customer("2")
-		_, err = l.open(t, encrypt.Config{}).Internal().Append(t.Context(), c)
-		require.NoError(t, err)
+		testjournal.Append(t, l.open(t, encrypt.Config{}), c)
 	})
 }
 
@@ -165,8 +159,7 @@ func TestTheFirstEventCostsThreeMoreRoundTripsThanLaterOnes(t *testing.T) {
 		l := lost{store: setupWith(t, db.Client()), client: db.Client()}
 		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
 		j := l.open(t, encrypt.Config{})
-		plain, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-		require.NoError(t, err)
+		plain := testjournal.Open(t, db.Client(), journal.Config{})
 		cost := func(log *engine.Engine, c storage.Commit) (calls int, read, write float64) {
 			recorded := db.Record()
 			_, err := log.Append(t.Context(), c)

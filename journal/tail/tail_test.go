@@ -16,8 +16,10 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/tail"
 )
@@ -69,12 +71,7 @@ func follow(t *testing.T, c tail.Config) *follower {
 	go func() { f.ended <- tail.Run(ctx, c, f.show) }()
 	t.Cleanup(func() {
 		stop()
-		select {
-		case err := <-f.ended:
-			assert.ErrorIs(t, err, context.Canceled)
-		case <-time.After(patience):
-			t.Error("the tail must end with its context")
-		}
+		assert.ErrorIs(t, await.Receive(t, f.ended, "the tail must end with its context"), context.Canceled)
 	})
 	return f
 }
@@ -91,19 +88,16 @@ func setup(t *testing.T) (*dynamotest.DB, *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)
 	db.Clock().Freeze()
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
-	require.NoError(t, err)
+	j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 4, Now: db.Clock().Now})
 	return db, j
 }
 
 func commit(t *testing.T, j *journal.Journal, id string, expected uint64, payload int) {
 	t.Helper()
-	_, err := j.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, j, storage.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: id}, Expected: expected,
 		Events: []storage.Event{{ID: fmt.Sprintf("%s/%d", id, expected+1), Type: "counted", Payload: []byte(strings.Repeat("x", payload))}},
 	})
-	require.NoError(t, err)
 }
 
 func TestManyPagesOfManyShardsComeInTheOrderOfTime(t *testing.T) {
@@ -150,8 +144,7 @@ func TestAnEventThatTheIndexShowsLateIsPassedOnce(t *testing.T) {
 func TestAClockThatIsFarAheadHidesNothing(t *testing.T) {
 	t.Parallel()
 	db, j := setup(t)
-	ahead, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Skewed(time.Hour)})
-	require.NoError(t, err)
+	ahead := testjournal.Open(t, db.Client(), journal.Config{Now: db.Clock().Skewed(time.Hour)})
 	commit(t, ahead, "ahead", 0, 1)
 	f := follow(t, tail.Config{Journal: j, Topic: "account", Now: db.Clock().Now})
 	commit(t, j, "now", 0, 1)
@@ -216,9 +209,7 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 func onFakeTime(t *testing.T, d time.Duration, change func(*dynamotest.DB, *tail.Config)) *journal.Units {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, db.Client(), journal.Config{Layout: journal.Classic, Shards: 4})
 	counting, units := journal.CountUnits(t.Context())
 	ctx, stop := context.WithTimeout(counting, d)
 	defer stop()

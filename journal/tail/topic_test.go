@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -34,9 +35,7 @@ func newWorld(t *testing.T, layout journal.Layout, shards int) *world {
 	t.Helper()
 	db := dynamotest.New(t)
 	db.Clock().Freeze()
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards, Layout: layout}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
-	require.NoError(t, err)
+	j := testjournal.New(t, db.Client(), journal.Config{Shards: shards, Layout: layout, Now: db.Clock().Now})
 	return &world{t: t, db: db, opened: j, j: j.Internal(), passed: map[place]int{}}
 }
 
@@ -81,12 +80,9 @@ func (w *world) poll() {
 
 func eachLayout(t *testing.T, shards int, test func(w *world)) {
 	t.Helper()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			test(newWorld(t, layout, shards))
-		})
-	}
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		test(newWorld(t, layout, shards))
+	})
 }
 
 // ofShard2 matches reads of one of the shards.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/readmodel"
 )
@@ -19,13 +20,12 @@ func TestWhoWaitsForAGenerationThatRestsLooksLessAndLessOften(t *testing.T) {
 	w := setup(t)
 	w.write("a", 0, 50)
 	m := w.open(w.config())
-	next, err := m.Begin(t.Context())
-	require.NoError(t, err)
+	next := mustBegin(t, m)
 	w.begins(next, topic, false) // they handle nothing
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var looks []time.Time
-	err = m.CatchUp(ctx, next, func(p readmodel.Progress) {
+	err := m.CatchUp(ctx, next, func(p readmodel.Progress) {
 		assert.EqualValues(t, 50, p.Left)
 		if looks = append(looks, time.Now()); len(looks) == 5 {
 			cancel()
@@ -57,13 +57,11 @@ func TestWhereExactLooksAreSlowAnEstimateTellsWhenOneIsDue(t *testing.T) {
 		w := setup(t)
 		w.write("a", 0, 50)
 		m := w.open(w.config())
-		first, err := m.Serving(t.Context())
-		require.NoError(t, err)
+		first := mustServing(t, m)
 		w.begins(first, topic, false)
 
 		config := w.config()
-		config.Journal, err = journal.Open(t.Context(), slowHeads{w.client}, journal.Config{})
-		require.NoError(t, err)
+		config.Journal = testjournal.Open(t, slowHeads{w.client}, journal.Config{})
 		var looks []time.Time
 		require.NoError(t, w.open(config).CatchUp(t.Context(), first, func(p readmodel.Progress) {
 			if looks = append(looks, time.Now()); len(looks) == 1 {

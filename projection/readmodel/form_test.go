@@ -57,15 +57,13 @@ func TestAnOldProgramLeavesTheNewFormAlone(t *testing.T) {
 	w.write("a", 0, 10)
 	old := w.release("1")
 	oldConsumes, stopOld := w.runs(old)
-	first, err := old.Serving(t.Context())
-	require.NoError(t, err)
+	first := mustServing(t, old)
 	assert.Equal(t, readmodel.Generation{Model: "totals", Number: 1, Form: "1"}, first)
 	require.NoError(t, old.CatchUp(t.Context(), first, nil))
 
 	next := w.release("1", "2") // a rolling deployment: both releases run
 	newConsumes, _ := w.runs(next)
-	second, err := next.Begin(t.Context())
-	require.NoError(t, err)
+	second := mustBegin(t, next)
 	assert.Equal(t, readmodel.Generation{Model: "totals", Number: 2, Form: "2"}, second)
 	require.NoError(t, next.CatchUp(t.Context(), second, nil))
 	require.Eventually(t, func() bool { return len(newConsumes()) == 2 }, patience, time.Millisecond)
@@ -74,10 +72,9 @@ func TestAnOldProgramLeavesTheNewFormAlone(t *testing.T) {
 	assert.ElementsMatch(t, []readmodel.Generation{first, second}, newConsumes())
 
 	require.NoError(t, next.Switch(t.Context(), readmodel.Generation{Model: "totals", Number: 2}), "its number says which is meant")
-	serving, err := next.Serving(t.Context())
-	require.NoError(t, err)
+	serving := mustServing(t, next)
 	assert.Equal(t, second, serving)
-	_, err = old.Generations(t.Context()) // so that it does not use an earlier result
+	_, err := old.Generations(t.Context()) // so that it does not use an earlier result
 	require.NoError(t, err)
 	_, err = old.Serving(t.Context())
 	var form *readmodel.FormError
@@ -98,8 +95,7 @@ func TestAGenerationThatNobodyKnowsTheFormOfSaysWhoIsMissing(t *testing.T) {
 	config.Forms = []string{"2"}
 	tool, err := readmodel.OpenExisting(t.Context(), w.client, config)
 	require.NoError(t, err)
-	next, err := tool.Begin(t.Context())
-	require.NoError(t, err)
+	next := mustBegin(t, tool)
 	err = m.Switch(t.Context(), readmodel.Generation{Model: "totals", Number: next.Number})
 	require.ErrorAs(t, err, new(*readmodel.BehindError))
 	require.ErrorContains(t, err, `programs that know the form "2"`)
@@ -110,21 +106,17 @@ func TestAToolKnowsEveryFormAndBeginsTheOneThatServes(t *testing.T) {
 	w := setup(t)
 	w.release("1")
 	tool := w.tool()
-	serving, err := tool.Serving(t.Context())
-	require.NoError(t, err)
+	serving := mustServing(t, tool)
 	assert.Equal(t, "1", serving.Form)
-	_, err = w.release("1", "2").Begin(t.Context())
-	require.NoError(t, err)
-	next, err := tool.Begin(t.Context())
-	require.NoError(t, err)
+	mustBegin(t, w.release("1", "2"))
+	next := mustBegin(t, tool)
 	assert.Equal(t, readmodel.Generation{Model: "totals", Number: 3, Form: "1"}, next)
 	all, err := readmodel.List(t.Context(), w.client, "")
 	require.NoError(t, err)
 	second := readmodel.Generation{Model: "totals", Number: 2, Form: "2"}
 	assert.Equal(t, []readmodel.Generations{{Live: []readmodel.Generation{serving, second, next}, Serving: serving}}, all)
 	require.NoError(t, tool.Drop(t.Context(), second, groups.RemoveOptions{}))
-	_, err = tool.Begin(t.Context())
-	require.NoError(t, err)
+	mustBegin(t, tool)
 	left, err := tool.Generations(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []readmodel.Generation{serving, next, {Model: "totals", Number: 4, Form: "1"}}, left.Live)
@@ -134,8 +126,7 @@ func TestAnItemFromBeforeThereWereFormsIsOfTheOneWithoutAName(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	plain := w.release()
-	_, err := plain.Begin(t.Context())
-	require.NoError(t, err)
+	mustBegin(t, plain)
 	update := func(expression string, values item) {
 		t.Helper()
 		_, err := w.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
@@ -145,16 +136,13 @@ func TestAnItemFromBeforeThereWereFormsIsOfTheOneWithoutAName(t *testing.T) {
 		require.NoError(t, err)
 	}
 	update("REMOVE #f", nil)
-	first, err := plain.Serving(t.Context())
-	require.NoError(t, err)
-	_, err = w.release("2").Serving(t.Context())
+	first := mustServing(t, plain)
+	_, err := w.release("2").Serving(t.Context())
 	require.ErrorAs(t, err, new(*readmodel.FormError))
 	next := w.release("", "2")
-	serving, err := next.Serving(t.Context())
-	require.NoError(t, err)
+	serving := mustServing(t, next)
 	assert.Equal(t, first, serving)
-	third, err := next.Begin(t.Context())
-	require.NoError(t, err)
+	third := mustBegin(t, next)
 	assert.Equal(t, readmodel.Generation{Model: "totals", Number: 3, Form: "2"}, third)
 
 	for _, odd := range []types.AttributeValue{

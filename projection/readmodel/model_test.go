@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/projection/readmodel"
@@ -50,8 +51,7 @@ func setup(t *testing.T) *world {
 	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 2}))
 	require.NoError(t, readmodel.CreateTable(t.Context(), client, ""))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{})
 	return &world{t: t, client: client, j: j}
 }
 
@@ -208,18 +208,16 @@ func TestAGenerationThatIsBehindDoesNotServe(t *testing.T) {
 		w := setup(t)
 		w.write("a", 0, 50)
 		m := w.open(w.config())
-		next, err := m.Begin(t.Context())
-		require.NoError(t, err)
+		next := mustBegin(t, m)
 		var behind *readmodel.BehindError
 		require.ErrorAs(t, m.Switch(t.Context(), next), &behind)
 		assert.False(t, behind.Progress.Begun)
 		soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		err = m.CatchUp(soon, next, nil)
+		err := m.CatchUp(soon, next, nil)
 		require.ErrorAs(t, err, new(*readmodel.BehindError))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		serving, err := m.Serving(t.Context())
-		require.NoError(t, err)
+		serving := mustServing(t, m)
 		assert.EqualValues(t, 1, serving.Number)
 
 		stop := w.run(m)
@@ -240,8 +238,7 @@ func TestAGenerationWithFewOldEventsLeftDoesNotServe(t *testing.T) {
 	m := w.open(config)
 	config.MaxDelay = 1
 	strict := w.open(config)
-	next, err := m.Begin(t.Context())
-	require.NoError(t, err)
+	next := mustBegin(t, m)
 	w.run(m)
 	require.NoError(t, m.CatchUp(t.Context(), next, nil), "there is nothing yet")
 	group := groups.Of(w.j, next.Group(), topic)
@@ -264,9 +261,8 @@ func TestGenerationsThatAreNotThereAreRefused(t *testing.T) {
 	require.ErrorIs(t, m.Switch(t.Context(), none), readmodel.ErrNoGeneration)
 	require.ErrorIs(t, m.Drop(t.Context(), none, groups.RemoveOptions{}), readmodel.ErrNoGeneration)
 	require.ErrorIs(t, m.CatchUp(t.Context(), none, nil), readmodel.ErrNoGeneration)
-	first, err := m.Serving(t.Context())
-	require.NoError(t, err)
-	_, err = m.Rollback(t.Context(), first)
+	first := mustServing(t, m)
+	_, err := m.Rollback(t.Context(), first)
 	require.ErrorIs(t, err, readmodel.ErrNoPrevious)
 }
 
@@ -312,8 +308,7 @@ func TestAChangeWhoseReplyIsLostIsMadeOnce(t *testing.T) {
 	w.open(w.config())
 	m, err := readmodel.Open(t.Context(), &forgetful{Client: w.client}, w.config())
 	require.NoError(t, err)
-	g, err := m.Begin(t.Context())
-	require.NoError(t, err)
+	g := mustBegin(t, m)
 	assert.EqualValues(t, 2, g.Number)
 	all, err := m.Generations(t.Context())
 	require.NoError(t, err)
@@ -348,8 +343,7 @@ func TestAChangeWhoseReplyIsLostIsMadeOnceThoughAnotherFollows(t *testing.T) {
 		}
 	}}, w.config())
 	require.NoError(t, err)
-	mine, err := m.Begin(t.Context())
-	require.NoError(t, err)
+	mine := mustBegin(t, m)
 	assert.EqualValues(t, 2, mine.Number)
 	all, err := m.Generations(t.Context())
 	require.NoError(t, err)
@@ -380,8 +374,7 @@ func TestQueriesGoOnWhileTheTableCannotBeReached(t *testing.T) {
 	m, err := readmodel.Open(t.Context(), client, config)
 	require.NoError(t, err)
 	client.isDead.Store(true)
-	g, err := m.Serving(t.Context())
-	require.NoError(t, err)
+	g := mustServing(t, m)
 	assert.EqualValues(t, 1, g.Number)
 	_, err = readmodel.Open(t.Context(), client, config)
 	require.ErrorIs(t, err, errDead)
@@ -448,4 +441,18 @@ func TestAReadModelIsOpenedAmidADisturbance(t *testing.T) {
 		_, err = readmodel.OpenExisting(t.Context(), client, w.config())
 		require.NoError(t, err)
 	}
+}
+
+func mustBegin(t *testing.T, m *readmodel.Model) readmodel.Generation {
+	t.Helper()
+	g, err := m.Begin(t.Context())
+	require.NoError(t, err)
+	return g
+}
+
+func mustServing(t *testing.T, m *readmodel.Model) readmodel.Generation {
+	t.Helper()
+	g, err := m.Serving(t.Context())
+	require.NoError(t, err)
+	return g
 }

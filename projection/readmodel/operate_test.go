@@ -20,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -63,11 +64,9 @@ func TestAToolKnowsTheTopicsByTheGroups(t *testing.T) {
 	w.write("a", 0, 10)
 	m := w.open(w.config())
 	tool := w.tool()
-	first, err := tool.Serving(t.Context())
-	require.NoError(t, err)
+	first := mustServing(t, tool)
 	assert.False(t, w.progress(tool, first).Begun, "nobody consumes anything")
-	next, err := tool.Begin(t.Context())
-	require.NoError(t, err)
+	next := mustBegin(t, tool)
 	require.ErrorAs(t, tool.Switch(t.Context(), next), new(*readmodel.BehindError))
 
 	w.begins(first, topic, false)
@@ -80,8 +79,7 @@ func TestAToolKnowsTheTopicsByTheGroups(t *testing.T) {
 	w.begins(next, "transfer", false)
 	assert.True(t, w.progress(tool, next).Begun)
 
-	_, err = w.j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "refund", Value: "r"}, Events: []storage.Event{{Type: "refunded"}}})
-	require.NoError(t, err)
+	testjournal.Append(t, w.j, storage.Commit{Aggregate: aggregate.ID{Type: "refund", Value: "r"}, Events: []storage.Event{{Type: "refunded"}}})
 	w.begins(next, "refund", false)
 	assert.Equal(t, readmodel.Progress{Begun: true, Left: 11}, w.progress(tool, next), "a topic that only the next one has")
 }
@@ -117,8 +115,7 @@ func TestReadModelsAreListedWithTheirGenerations(t *testing.T) {
 	for _, g := range []readmodel.Generations{want[1], want[0]} {
 		config := w.config()
 		config.Name = g.Serving.Model
-		_, err := w.open(config).Begin(t.Context())
-		require.NoError(t, err)
+		mustBegin(t, w.open(config))
 	}
 	all, err := readmodel.List(t.Context(), w.client, "")
 	require.NoError(t, err)
@@ -137,8 +134,7 @@ func TestAnEstimateSaysThatThereMayBeMore(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	m := w.open(w.config())
-	first, err := m.Serving(t.Context())
-	require.NoError(t, err)
+	first := mustServing(t, m)
 	w.begins(first, topic, false)
 	w.write("a", 0, 10)
 	p, err := m.Estimate(t.Context(), first)
@@ -160,13 +156,12 @@ func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		w := setup(t)
 		m := w.open(w.config())
-		next, err := m.Begin(t.Context())
-		require.NoError(t, err)
+		next := mustBegin(t, m)
 		w.begins(next, topic, true)
 		w.begins(next, "refund", true) // the configuration does not name this topic
 		soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		err = m.Drop(soon, next, groups.RemoveOptions{})
+		err := m.Drop(soon, next, groups.RemoveOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorAs(t, err, new(*groups.ActiveError), "it says whom it has waited for")
 
@@ -183,11 +178,10 @@ func TestOldRowsThatCannotBeDeletedDoNotEndADrop(t *testing.T) {
 	config := w.config()
 	config.Logger = log
 	m := w.open(config)
-	next, err := m.Begin(t.Context())
-	require.NoError(t, err)
+	next := mustBegin(t, m)
 	w.begins(next, topic, false)
 	w.begins(next, "refund", false)
-	_, err = w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("checkpoint"), Item: item{
+	_, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("checkpoint"), Item: item{
 		"pkey": &types.AttributeValueMemberS{Value: "groups"}, "skey": &types.AttributeValueMemberS{Value: "removed/" + topic},
 		"next_resets": &types.AttributeValueMemberN{Value: "1"}, "ended": &types.AttributeValueMemberB{Value: []byte{0xff}},
 	}})
@@ -238,11 +232,10 @@ func TestAMissingPermissionIsSaidAsSuch(t *testing.T) {
 	db := dynamotest.New(t)
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	require.NoError(t, readmodel.CreateTable(t.Context(), db.Client(), ""))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, db.Client(), journal.Config{})
 	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException"}), dynamotest.Table(readmodel.DefaultTable))
 
-	_, err = readmodel.OpenExisting(t.Context(), db.Client(), readmodel.Config{Name: "totals", Journal: j})
+	_, err := readmodel.OpenExisting(t.Context(), db.Client(), readmodel.Config{Name: "totals", Journal: j})
 	require.ErrorIs(t, err, journal.ErrAccess)
 	_, err = readmodel.Open(t.Context(), db.Client(), readmodel.Config{Name: "totals", Journal: j, Topics: []string{topic}})
 	require.ErrorIs(t, err, journal.ErrAccess)

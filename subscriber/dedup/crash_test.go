@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/dedup"
@@ -45,11 +46,9 @@ func crash(t *testing.T, with bool) {
 	// arrive.
 	proxy := dynamotest.NewProxy(t, client)
 	first := consume(t, proxy, handle, time.Hour)
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{})
 	for i := range n {
-		_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: order(fmt.Sprint(i)), Events: []storage.Event{{Type: "placed", ID: fmt.Sprint(i)}}})
-		require.NoError(t, err)
+		testjournal.Append(t, j, storage.Commit{Aggregate: order(fmt.Sprint(i)), Events: []storage.Event{{Type: "placed", ID: fmt.Sprint(i)}}})
 	}
 	// The last mail is sent before its handler has returned.
 	require.Eventually(t, func() bool { return first.Stats().Acked == n }, 2*time.Minute, time.Millisecond)
@@ -57,8 +56,7 @@ func crash(t *testing.T, with bool) {
 	require.NoError(t, first.Close())
 
 	again := consume(t, dynamotest.NewProxy(t, client), handle, 10*time.Millisecond)
-	_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: order("last"), Events: []storage.Event{{Type: "placed", ID: "last"}}})
-	require.NoError(t, err)
+	testjournal.Append(t, j, storage.Commit{Aggregate: order("last"), Events: []storage.Event{{Type: "placed", ID: "last"}}})
 	require.Eventually(t, func() bool { return mails.of("last") == 1 }, 2*time.Minute, time.Millisecond)
 	require.Eventually(t, func() bool { return again.Stats().Acked >= n+1 }, 2*time.Minute, time.Millisecond)
 	require.NoError(t, again.Close())
@@ -100,8 +98,7 @@ func (m *mails) total() (n int) {
 // consume handles the events of the group in a process.
 func consume(t *testing.T, through *dynamotest.Proxy, handle message.HandlerFunc, commitInterval time.Duration) *subscriber.Subscriber {
 	t.Helper()
-	j, err := journal.Open(t.Context(), through.Client(), journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, through.Client(), journal.Config{})
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
 		Journal: j, ConsumerGroup: "mails", Timing: subscriber.Timing{
 			CommitInterval: commitInterval, LeaseDuration: time.Second,

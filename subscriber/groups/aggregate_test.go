@@ -86,8 +86,7 @@ func TestAnEditThatCannotBeDoneDisturbsNobody(t *testing.T) {
 	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, account("x"), 5), groups.ErrNoSuchEvent)
 	require.ErrorAs(t, s.ResetAggregate(t.Context(), group, aggregate.ID{}, 5), new(*aggregate.InvalidIDError))
 
-	g, err := s.Get(t.Context())
-	require.NoError(t, err)
+	g := mustGet(t, s)
 	assert.EqualValues(t, 1, g.Shards[0].Epoch, "the shard has not changed hands")
 }
 
@@ -299,8 +298,7 @@ func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 1))
 
 	assert.Equal(t, 1, taken.Fired())
-	g, err := s.Get(t.Context())
-	require.NoError(t, err)
+	g := mustGet(t, s)
 	assert.EqualValues(t, 3, g.Shards[0].Epoch, "the operator's, the member's, the operator's")
 	assert.Len(t, g.Free(), 1)
 	list, err := collect(s.Behind(t.Context(), aggregate.ID{}))

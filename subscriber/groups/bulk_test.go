@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -43,8 +44,7 @@ func (s store) owned(t *testing.T) {
 // epochs returns the epochs of the shards.
 func (s store) epochs(t *testing.T) (epochs []uint64) {
 	t.Helper()
-	g, err := s.Get(t.Context())
-	require.NoError(t, err)
+	g := mustGet(t, s)
 	for _, shard := range g.Shards {
 		epochs = append(epochs, shard.Epoch)
 	}
@@ -135,10 +135,9 @@ func TestParkedAggregatesAreSelectedByReasonAndEventType(t *testing.T) {
 	s := setup(t, 2)
 	s.owned(t)
 	for id, eventType := range map[string]string{"a": "opened", "b": "closed", "c": "closed"} {
-		_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{
+		testjournal.Append(t, s.Journal, storage.Commit{
 			Aggregate: account(id), Events: []storage.Event{{Type: eventType}},
 		})
-		require.NoError(t, err)
 	}
 	s.park(t, "a", 1, "mail server: timeout")
 	s.park(t, "b", 1, "mail server: timeout")

@@ -93,8 +93,7 @@ func parkedWithExternalPositions(t *testing.T) (store, *ledger, *handled) {
 func TestOperationsThatNeedExternalPositionsAreRefused(t *testing.T) {
 	t.Parallel()
 	s, _, _ := parkedWithExternalPositions(t)
-	before, err := s.Get(t.Context())
-	require.NoError(t, err)
+	before := mustGet(t, s)
 	assert.True(t, before.ExternalPositions)
 
 	for name, do := range map[string]func() error{
@@ -108,8 +107,7 @@ func TestOperationsThatNeedExternalPositionsAreRefused(t *testing.T) {
 		require.ErrorIs(t, do(), groups.ErrExternalPositions, name)
 	}
 
-	after, err := s.Get(t.Context())
-	require.NoError(t, err)
+	after := mustGet(t, s)
 	assert.Equal(t, before.Shards, after.Shards, "no shard has changed hands")
 	assert.Empty(t, s.skipped(t))
 	list := s.parked(t, 1)
@@ -175,8 +173,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	sub := got.consume(t, config, nil)
 	eventually(t, "it is handled", func() bool { return got.count() == 1 })
 	require.NoError(t, sub.Close())
-	g, err := s.Get(t.Context())
-	require.NoError(t, err)
+	g := mustGet(t, s)
 	assert.True(t, g.ExternalPositions, "also without members")
 	require.NoError(t, s.Reset(t.Context(), subscriber.Beginning(), nil))
 	applied, err := reading.Position(t.Context(), group, account("x"))
@@ -185,8 +182,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 
 	got.consume(t, s.alone(), nil)
 	s.caughtUp(t)
-	g, err = s.Get(t.Context())
-	require.NoError(t, err)
+	g = mustGet(t, s)
 	assert.False(t, g.ExternalPositions)
 	applied, err = reading.Position(t.Context(), group, account("x"))
 	require.NoError(t, err)

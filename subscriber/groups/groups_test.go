@@ -47,8 +47,7 @@ func TestGroupsAreListedWithTheirMembersAndShards(t *testing.T) {
 			}
 			return err == nil && len(g.Members) == 2 && shares[1] == 2 && shares[2] == 2
 		})
-		g, err := s.Get(t.Context())
-		require.NoError(t, err)
+		g := mustGet(t, s)
 		assert.Equal(t, group, g.Name)
 		assert.Equal(t, topic, g.Topic)
 		assert.Len(t, g.Shards, 4)
@@ -140,16 +139,14 @@ func TestAMemberThatSendsNoHeartbeatForItsLeaseIsDead(t *testing.T) {
 			time.Sleep(10 * lease)
 			dead := func(after time.Duration) bool {
 				later := open(t, s.Client(), journal.Config{Now: func() time.Time { return time.Now().Add(after) }})
-				g, err := later.Get(t.Context())
-				require.NoError(t, err)
+				g := mustGet(t, later)
 				all, err := later.List(t.Context())
 				require.NoError(t, err)
 				assert.Equal(t, g.Members[0].Dead, all[0].Members[0].Dead)
 				return g.Members[0].Dead
 			}
 
-			g, err := s.Get(t.Context())
-			require.NoError(t, err)
+			g := mustGet(t, s)
 			require.Len(t, g.Members, 1)
 			m, now := g.Members[0], time.Now()
 			assert.Equal(t, lease, m.Lease)

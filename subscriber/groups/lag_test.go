@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -134,11 +135,10 @@ func TestEventsThatWereRemovedAreNoLag(t *testing.T) {
 			s.write(t, id, 0, 5)
 		}
 		for _, id := range []string{"truncated", "truncated below"} {
-			_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{
+			testjournal.Append(t, s.Journal, storage.Commit{
 				Aggregate: account(id), Expected: 5, Events: []storage.Event{{Type: "deposited", Payload: []byte("{}")}},
 				Snapshot: &journal.Snapshot{Number: 6, Payload: []byte("{}")},
 			})
-			require.NoError(t, err)
 			require.NoError(t, s.Truncate(t.Context(), account(id), 4, journal.RemoveOptions{}))
 		}
 		s.acked(t, "truncated below", 5)

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -42,9 +43,8 @@ func TestTopicsWhosePartitionsCollideAreResetAndRemovedSeparately(t *testing.T) 
 			rows := checkpoint.New(s.Journal)
 			for _, topic := range []string{c.edited, c.other} {
 				id := aggregate.ID{Type: topic, Value: "x"}
-				_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{Aggregate: id, Events: []storage.Event{{Type: "deposited", Payload: []byte("1")}}})
-				require.NoError(t, err)
-				_, err = rows.ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, checkpoint.NewMembership(1, time.Time{}))
+				testjournal.Append(t, s.Journal, storage.Commit{Aggregate: id, Events: []storage.Event{{Type: "deposited", Payload: []byte("1")}}})
+				_, err := rows.ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, checkpoint.NewMembership(1, time.Time{}))
 				require.NoError(t, err)
 				require.NoError(t, rows.PutPosition(t.Context(), checkpoint.Group{Name: group}, id, 1, 1))
 			}

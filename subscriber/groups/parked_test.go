@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -28,10 +29,9 @@ func (s store) selectParked(t *testing.T, selection groups.Selection) map[string
 func TestParkedAggregatesAreSelectedByReasonAndType(t *testing.T) {
 	t.Parallel()
 	_, s := manyParked(t, 3)
-	_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, s.Journal, storage.Commit{
 		Aggregate: account("w"), Events: []storage.Event{{Type: "withdrawn", Payload: []byte("{}")}},
 	})
-	require.NoError(t, err)
 	s.park(t, "w", 1, "no money")
 	s.park(t, "lost", 3, "it fails") // its event is not in the journal
 	listed := checkpoint.Behind{Aggregate: account("tried again"), Head: 1}

@@ -22,8 +22,7 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 		config.Timing.LeaseDuration = time.Second
 		subscribe(t, config)
 		get := func() groups.Status {
-			g, err := s.Get(t.Context())
-			require.NoError(t, err)
+			g := mustGet(t, s)
 			return g
 		}
 		shared := func() bool {

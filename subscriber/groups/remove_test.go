@@ -33,8 +33,7 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 	require.ErrorAs(t, err, &active)
 	assert.Equal(t, []uint64{1}, active.Members)
 	assert.Equal(t, []int{0, 1}, active.Shards)
-	g, err := s.Get(t.Context())
-	require.NoError(t, err)
+	g := mustGet(t, s)
 	assert.False(t, g.Paused, "nothing was changed")
 
 	require.NoError(t, sub.Close())
@@ -50,8 +49,7 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 	got.forget()
 	got.consume(t, s.alone(), nil)
 	eventually(t, "a group of the same name begins again", func() bool { return got.count() == 3 })
-	g, err = s.Get(t.Context())
-	require.NoError(t, err)
+	g = mustGet(t, s)
 	assert.EqualValues(t, 2, g.Resets, "which no former member writes to")
 	assert.False(t, g.Paused)
 	all, err = s.List(t.Context())
@@ -86,8 +84,7 @@ func TestARemovalThatEndsEarlyIsTakenUpAgain(t *testing.T) {
 	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"))
 
 	require.ErrorIs(t, s.Remove(t.Context(), groups.RemoveOptions{}), io.ErrUnexpectedEOF)
-	g, err := s.Get(t.Context())
-	require.NoError(t, err)
+	g := mustGet(t, s)
 	assert.True(t, g.Paused, "no member handles its events")
 
 	cut.Remove()
@@ -206,7 +203,6 @@ func TestAMemberThatJoinsDuringARemovalEndsIt(t *testing.T) {
 
 	require.ErrorAs(t, s.Remove(t.Context(), groups.RemoveOptions{}), new(*groups.ActiveError))
 
-	g, err := s.Get(t.Context())
-	require.NoError(t, err)
+	g := mustGet(t, s)
 	assert.Len(t, g.Members, 1)
 }

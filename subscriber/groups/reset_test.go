@@ -47,8 +47,7 @@ func TestAfterAResetAllEventsComeAgain(t *testing.T) {
 		got.forget()
 		require.NoError(t, s.Reset(t.Context(), subscriber.Beginning(), nil))
 
-		g, err := s.Get(t.Context())
-		require.NoError(t, err)
+		g := mustGet(t, s)
 		assert.True(t, g.Paused, "still")
 		assert.EqualValues(t, 1, g.Resets)
 		lag := s.lag(t, groups.LagOptions{})
@@ -138,8 +137,7 @@ func TestTheRowsOfBeforeAResetStayForTheFenceTime(t *testing.T) {
 	s.acked(t, "x", 3)
 	s.acked(t, "y", 3)
 	require.NoError(t, s.Reset(t.Context(), subscriber.Beginning(), nil))
-	g, err := s.Get(t.Context())
-	require.NoError(t, err)
+	g := mustGet(t, s)
 	assert.WithinRange(t, g.OldRowsUntil, time.Now().Add(groups.FenceTime-time.Minute), time.Now().Add(groups.FenceTime+time.Hour))
 
 	early := s.after(t, groups.FenceTime-time.Minute)
@@ -193,8 +191,7 @@ func TestAResetThatCannotDeleteOldRowsIsAReset(t *testing.T) {
 	err := late.Reset(t.Context(), subscriber.Beginning(), nil)
 	require.ErrorIs(t, err, groups.ErrLeftovers)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	g, err := s.Get(t.Context())
-	require.NoError(t, err)
+	g := mustGet(t, s)
 	assert.EqualValues(t, 2, g.Resets)
 	assert.Len(t, s.rowsOf(t, "0"), 1)
 

@@ -13,9 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -70,7 +72,7 @@ func createIn(t *testing.T, layout journal.Layout, shards int) *dynamodb.Client 
 // hands.
 func eachLayoutInFakeTime(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		testdb.WithFakeTime(t, func(t *testing.T) { test(t, createIn(t, layout, shards)) })
 	})
 }
@@ -78,24 +80,12 @@ func eachLayoutInFakeTime(t *testing.T, shards int, test func(t *testing.T, clie
 // eachLayout runs a test with tables of each layout.
 func eachLayout(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
-	inLayouts(t, func(t *testing.T, layout journal.Layout) { test(t, createIn(t, layout, shards)) })
-}
-
-// inLayouts runs a test for each layout.
-func inLayouts(t *testing.T, test func(t *testing.T, layout journal.Layout)) {
-	t.Helper()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			test(t, layout)
-		})
-	}
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) { test(t, createIn(t, layout, shards)) })
 }
 
 func open(t *testing.T, client journal.Client, config journal.Config) store {
 	t.Helper()
-	j, err := journal.Open(t.Context(), client, config)
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, config)
 	g := groups.New(j)
 	return store{Journal: j, Groups: g, Group: g.Of(group, topic)}
 }
@@ -134,6 +124,16 @@ func (s store) quick() subscriber.Config {
 	}
 }
 
+func mustGet(t *testing.T, g interface {
+	Get(ctx context.Context) (groups.Status, error)
+},
+) groups.Status {
+	t.Helper()
+	status, err := g.Get(t.Context())
+	require.NoError(t, err)
+	return status
+}
+
 // waitApplied waits until the group's position on an aggregate is stored.
 func (s store) waitApplied(t *testing.T, id string, number uint64) {
 	t.Helper()
@@ -152,14 +152,7 @@ func subscribe(t *testing.T, config subscriber.Config) (*subscriber.Subscriber, 
 
 func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
 	t.Helper()
-	select {
-	case msg, ok := <-messages:
-		require.True(t, ok, "the channel was closed")
-		return msg
-	case <-time.After(patience):
-		require.FailNow(t, "no message came")
-		return nil
-	}
+	return await.Receive(t, messages, "a message")
 }
 
 // handled holds the payloads of messages, in the order in which they were handled.
@@ -231,10 +224,7 @@ func expect(id string, from, to int) (payloads []string) {
 	return payloads
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
-}
+var eventually = await.True
 
 // caughtUp waits until the stored positions of the group are at the last events.
 func (s store) caughtUp(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/publisher"
@@ -150,10 +151,9 @@ func TestATrimKeepsEventsWhoseMetadataHasTheMarkOfTheirAggregate(t *testing.T) {
 		given := aggregate.Metadata{"own_stream": metadata.StreamMark(id), "tenant": "a"}
 		commit := storage.Commit{Aggregate: id, Events: []storage.Event{{Metadata: given}, {Metadata: given}}}
 		// A repository stores metadata of the context in the same way.
-		_, err := q.Journal.Internal().Append(t.Context(), commit)
-		require.NoError(t, err)
+		testjournal.Append(t, q.Journal, commit)
 		commit.Expected = 2
-		_, err = q.Journal.Internal().AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{commit}})
+		_, err := q.Journal.Internal().AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{commit}})
 		require.NoError(t, err)
 		q.acked(t, "order", 4)
 
@@ -183,8 +183,7 @@ func TestATrimTouchesNoOtherAggregate(t *testing.T) {
 			require.NoError(t, err)
 			copied.Events[0].Metadata = r.Metadata
 		}
-		_, err = q.Journal.Internal().Append(t.Context(), copied)
-		require.NoError(t, err)
+		testjournal.Append(t, q.Journal, copied)
 		foreign := message.NewMessage("", nil)
 		foreign.Metadata = message.Metadata{"aggregate_id": "worker"}
 		require.NoError(t, p.Publish(topic, foreign))
@@ -210,10 +209,9 @@ func TestATrimLeavesAnAggregateWithAState(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q queue) {
 		q.begin(t, time.Time{})
 		q.publish(t, "worker", 1)
-		_, err := q.Journal.Internal().Append(t.Context(), storage.Commit{
+		testjournal.Append(t, q.Journal, storage.Commit{
 			Aggregate: account("worker"), Expected: 1, Events: []storage.Event{{}}, Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("{}")},
 		})
-		require.NoError(t, err)
 		q.acked(t, "worker", 2)
 
 		assert.Equal(t, 1, q.trim(t).Foreign)
@@ -437,9 +435,7 @@ func patient(o *dynamodb.Options) {
 
 func TestATrimGoesOnAfterThrottlingAndInterruption(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 			const streams = 40
 			db := dynamotest.New(t)
 			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2, Layout: layout}))
@@ -470,7 +466,6 @@ func TestATrimGoesOnAfterThrottlingAndInterruption(t *testing.T) {
 				assert.Empty(t, inspection.Corrupt)
 			}
 		})
-	}
 }
 
 func TestATrimOfManyStreamsCostsWhatItsDocumentationSays(t *testing.T) {
@@ -491,10 +486,9 @@ func TestATrimOfManyStreamsCostsWhatItsDocumentationSays(t *testing.T) {
 			q.begin(t, time.Time{})
 			for n := range streams {
 				id := fmt.Sprint("s", n)
-				_, err := q.Journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account(id), Events: []storage.Event{
+				testjournal.Append(t, q.Journal, storage.Commit{Aggregate: account(id), Events: []storage.Event{
 					{Payload: []byte("{}"), OwnStream: true},
 				}})
-				require.NoError(t, err)
 				q.acked(t, id, 1)
 			}
 			pages := 0
@@ -581,9 +575,7 @@ func TestATrimmedStreamIsExportedAndTrimmedAgainWhereItIsImported(t *testing.T) 
 
 func TestATrimOfAnEncryptedJournalNeedsNoKeys(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 			client := testdb.Client(t)
 			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout, RequiredEncodings: []string{"flip"}}))
 			config := journal.Config{Encodings: []journal.Encoding{flip{}}}
@@ -603,7 +595,6 @@ func TestATrimOfAnEncryptedJournalNeedsNoKeys(t *testing.T) {
 			q.acked(t, "worker", 3)
 			assert.Equal(t, uint64(1), q.trim(t).Events)
 		})
-	}
 }
 
 // lostKey is an encoding that has lost its key.

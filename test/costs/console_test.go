@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
@@ -117,19 +118,15 @@ func consoleWorld(t *testing.T, layout journal.Layout, shards int) *consoleOf {
 	w := &consoleOf{}
 	w.t, w.db = t, dynamotest.New(t)
 	config := journal.Config{Shards: shards, Layout: layout}
-	require.NoError(t, journal.Create(t.Context(), w.db.Client(), config))
-	var err error
-	w.j, err = journal.Open(t.Context(), w.db.Client(), config)
-	require.NoError(t, err)
+	w.j = testjournal.New(t, w.db.Client(), config)
 	require.NoError(t, process.CreateTable(t.Context(), w.db.Client(), process.DefaultTable))
 	require.NoError(t, readmodel.CreateTable(t.Context(), w.db.Client(), readmodel.DefaultTable))
-	_, err = readmodel.Open(t.Context(), w.db.Client(), readmodel.Config{Name: "list", Journal: w.j, Topics: []string{"document"}})
+	_, err := readmodel.Open(t.Context(), w.db.Client(), readmodel.Config{Name: "list", Journal: w.j, Topics: []string{"document"}})
 	require.NoError(t, err)
 	w.write(t, "document", 100)
 	documents := w.repository(repository.Config{Snapshots: repository.Every(50)})
 	for range 60 {
-		_, err = documents.Execute(t.Context(), "long", always(written(200, 1000)))
-		require.NoError(t, err)
+		testjournal.Execute(t, documents, "long", always(written(200, 1000)))
 	}
 	w.consume(t, "totals", "document")
 	w.c, err = console.New(console.Config{App: &consoleApp{w, documents}, Refresh: -1})
@@ -168,11 +165,10 @@ func (w *consoleOf) write(t *testing.T, aggregateType string, n int) {
 	require.NoError(t, err)
 	for range n {
 		w.n++
-		_, err := w.j.Internal().Append(t.Context(), storage.Commit{
+		testjournal.Append(t, w.j, storage.Commit{
 			Aggregate: aggregate.ID{Type: aggregateType, Value: fmt.Sprintf("%s%04d", id[:len(id)-4], w.n)},
 			Events:    []storage.Event{{Type: event.Type, Payload: event.Payload}},
 		})
-		require.NoError(t, err)
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
@@ -85,17 +86,13 @@ func newWorld(t *testing.T, layout journal.Layout) world {
 	t.Helper()
 	db := dynamotest.New(t)
 	config := journal.Config{Shards: 4, Layout: layout}
-	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
-	j, err := journal.Open(t.Context(), db.Client(), config)
-	require.NoError(t, err)
+	j := testjournal.New(t, db.Client(), config)
 	return world{t, db, j}
 }
 
 func (w world) repository(config repository.Config) *repository.Repository[Document] {
 	w.t.Helper()
-	r, err := repository.New(w.j, Documents, config)
-	require.NoError(w.t, err)
-	return r
+	return testjournal.Repository(w.t, w.j, Documents, config)
 }
 
 // with creates the aggregate: the first commit stores a snapshot of the given size, and n events
@@ -103,8 +100,7 @@ func (w world) repository(config repository.Config) *repository.Repository[Docum
 func (w world) with(state, n, size int) world {
 	w.t.Helper()
 	r := w.repository(repository.Config{Snapshots: repository.Every(1)})
-	_, err := r.Execute(w.t.Context(), id, always(written(200, state)))
-	require.NoError(w.t, err)
+	testjournal.Execute(w.t, r, id, always(written(200, state)))
 	if n == 0 {
 		return w
 	}
@@ -112,10 +108,9 @@ func (w world) with(state, n, size int) world {
 	require.NoError(w.t, err)
 	for head := 1; n > 0; {
 		events := slices.Repeat([]storage.Event{{Type: event.Type, Payload: event.Payload}}, min(n, 50))
-		_, err := w.j.Internal().Append(w.t.Context(), storage.Commit{
+		testjournal.Append(w.t, w.j, storage.Commit{
 			Aggregate: document, Expected: uint64(head), Events: events,
 		})
-		require.NoError(w.t, err)
 		head, n = head+len(events), n-len(events)
 	}
 	return w
@@ -361,8 +356,7 @@ func others(t *testing.T) string {
 		{"LoadAtVersion, 5 events after a redundant snapshot", func(w world) bill {
 			r := w.repository(repository.Config{Snapshots: repository.Every(10), Redundancy: &repository.Redundancy{Keep: 3}})
 			for range 25 {
-				_, err := r.Execute(t.Context(), id, always(written(event, state)))
-				require.NoError(t, err)
+				testjournal.Execute(t, r, id, always(written(event, state)))
 			}
 			return w.bill(func(ctx context.Context) error {
 				_, err := r.LoadAtVersion(ctx, id, 15)
@@ -464,8 +458,7 @@ func warmParts(w world, event, state, n int) (*repository.Transaction, func() er
 	parts := make([]*repository.Participant[Document], n)
 	for i := range parts {
 		parts[i] = r.AddTo(&all, fmt.Sprintf("%s%02d", id[:len(id)-2], i))
-		_, err := r.Execute(w.t.Context(), parts[i].ID.Value, always(written(event, state)))
-		require.NoError(w.t, err)
+		testjournal.Execute(w.t, r, parts[i].ID.Value, always(written(event, state)))
 	}
 	return &all, func() error {
 		for _, p := range parts[:2] {

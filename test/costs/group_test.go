@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -26,10 +27,7 @@ func membership(t *testing.T) string {
 	for _, shards := range []int{1, 16, 64, 256, 1024} {
 		for _, members := range []int{1, 8, 50, 200} {
 			w := world{t: t, db: dynamotest.New(t)}
-			var err error
-			require.NoError(t, journal.Create(t.Context(), w.db.Client(), journal.Config{Layout: journal.Classic, Shards: shards}))
-			w.j, err = journal.Open(t.Context(), w.db.Client(), journal.Config{})
-			require.NoError(t, err)
+			w.j = testjournal.New(t, w.db.Client(), journal.Config{Layout: journal.Classic, Shards: shards})
 			store := checkpoint.New(w.j)
 			now := time.Date(2025, 6, 1, 12, 0, 0, 123e6, time.UTC)
 			// one is the entry of a member when it joins.
@@ -75,17 +73,15 @@ func reconciliations(t *testing.T) string {
 		for _, layout := range layouts {
 			db := dynamotest.New(t)
 			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
-			j, err := journal.Open(t.Context(), db.Client(), journal.Config{Layout: layout})
-			require.NoError(t, err)
+			j := testjournal.Open(t, db.Client(), journal.Config{Layout: layout})
 			w := world{t, db, j}
 			store := checkpoint.New(j)
 			shard := checkpoint.Shard{Group: checkpoint.Group{Name: group.Group}, Topic: group.Topic}
 			for n := range aggregates {
 				of := aggregate.ID{Type: "document", Value: fmt.Sprintf("%s-%d", id[:30], 10_000+n)}
-				_, err := j.Internal().Append(t.Context(), storage.Commit{
+				testjournal.Append(t, j, storage.Commit{
 					Aggregate: of, Events: []storage.Event{{Type: "written"}}, Snapshot: &journal.Snapshot{Number: 1, Payload: []byte(text[:state])},
 				})
-				require.NoError(t, err)
 				require.NoError(t, store.Advance(t.Context(), shard.Group, of, 1, 0, 1))
 			}
 			bill := w.bill(func(ctx context.Context) error {

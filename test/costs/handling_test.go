@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -113,15 +115,13 @@ func handling(t *testing.T, events int, handler func(world) message.NoPublishHan
 	handle := handler(w)
 	event, err := Documents.Encode(written(200, 0))
 	require.NoError(t, err)
-	_, err = w.j.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, w.j, storage.Commit{
 		Aggregate: document, Events: slices.Repeat([]storage.Event{{Type: event.Type, Payload: event.Payload}}, min(events, 90)),
 	})
-	require.NoError(t, err)
 	if events > 90 {
-		_, err = w.j.Internal().Append(t.Context(), storage.Commit{
+		testjournal.Append(t, w.j, storage.Commit{
 			Aggregate: document, Expected: 90, Events: slices.Repeat([]storage.Event{{Type: event.Type, Payload: event.Payload}}, events-90),
 		})
-		require.NoError(t, err)
 	}
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: w.j, ConsumerGroup: "costs"}, nil)
 	require.NoError(t, err)
@@ -130,8 +130,7 @@ func handling(t *testing.T, events int, handler func(world) message.NoPublishHan
 	messages, err := sub.Subscribe(t.Context(), "document")
 	require.NoError(t, err)
 	for last := 0; last < events; {
-		select {
-		case msg := <-messages:
+		msg := await.Receive(t, messages, "a message")
 			require.NoError(t, handle(msg))
 			msg.Ack()
 			_, n, _ := subscriber.AggregateFromContext(msg.Context())
@@ -139,9 +138,6 @@ func handling(t *testing.T, events int, handler func(world) message.NoPublishHan
 			if events > 1 {
 				last = events // one run
 			}
-		case <-time.After(patience):
-			require.Fail(t, "no message")
-		}
 	}
 	require.NoError(t, sub.Close())
 	return recording.Calls()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -186,8 +187,7 @@ func stored(t *testing.T, layout journal.Layout) float64 {
 	}
 	before := bytes()
 	for range eventsPerAggregate {
-		_, err := r.Execute(t.Context(), id, always(written(1_000, 0)))
-		require.NoError(t, err)
+		testjournal.Execute(t, r, id, always(written(1_000, 0)))
 	}
 	t.Logf("%s: %v bytes for each event", layout, (bytes()-before)/eventsPerAggregate)
 	return 10 * math.Round((bytes()-before)/eventsPerAggregate/10)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -30,9 +31,7 @@ func TestAGroupReadsNoMoreOfTheTailThanThePageOfSizingSays(t *testing.T) {
 			db := dynamotest.New(t)
 			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards, Layout: journal.Packed}))
 			open := func() *journal.Journal { // one for each process
-				j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-				require.NoError(t, err)
-				return j
+				return testjournal.Open(t, db.Client(), journal.Config{})
 			}
 			sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: open(), ConsumerGroup: "totals"}, nil)
 			require.NoError(t, err)
@@ -43,11 +42,9 @@ func TestAGroupReadsNoMoreOfTheTailThanThePageOfSizingSays(t *testing.T) {
 					msg.Ack()
 				}
 			}()
-			writer, err := repository.New(open(), Documents, repository.Config{Snapshots: repository.Never, Cache: 200})
-			require.NoError(t, err)
+			writer := testjournal.Repository(t, open(), Documents, repository.Config{Snapshots: repository.Never, Cache: 200})
 			for i := range 200 {
-				_, err := writer.Execute(t.Context(), fmt.Sprint(i), always(written(1_000, 0)))
-				require.NoError(t, err)
+				testjournal.Execute(t, writer, fmt.Sprint(i), always(written(1_000, 0)))
 			}
 			write := func(d time.Duration) (events float64, took time.Duration) {
 				begin := time.Now()
@@ -55,8 +52,7 @@ func TestAGroupReadsNoMoreOfTheTailThanThePageOfSizingSays(t *testing.T) {
 				defer tick.Stop()
 				for time.Since(begin) < d {
 					<-tick.C
-					_, err := writer.Execute(t.Context(), fmt.Sprint(int(events)%200), always(written(1_000, 0)))
-					require.NoError(t, err)
+					testjournal.Execute(t, writer, fmt.Sprint(int(events)%200), always(written(1_000, 0)))
 					events++
 				}
 				return events, time.Since(begin)

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/permissions"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
@@ -35,8 +36,7 @@ func TestConsolesNeedTheirPermissionsAndNoOthers(t *testing.T) {
 			t.Run(string(layout)+name, func(t *testing.T) {
 				t.Parallel()
 				w := newConsoleWorld(t, layout)
-				past, err := journal.Open(t.Context(), w.db.Client(), journal.Config{Now: func() time.Time { return time.Now().Add(-2 * groups.FenceTime) }})
-				require.NoError(t, err)
+				past := testjournal.Open(t, w.db.Client(), journal.Config{Now: func() time.Time { return time.Now().Add(-2 * groups.FenceTime) }})
 				// Rows of before this reset may be deleted.
 				require.NoError(t, groups.Of(past, "list.2", "tally").Reset(t.Context(), subscriber.Beginning(), nil))
 				used := spy(w.db)
@@ -89,14 +89,11 @@ func newConsoleWorld(t *testing.T, layout journal.Layout) *consoleWorld {
 	require.NoError(t, process.CreateTable(t.Context(), client, process.DefaultTable))
 	require.NoError(t, readmodel.CreateTable(t.Context(), client, readmodel.DefaultTable))
 	var err error
-	w.j, err = journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
-	r, err := repository.New(w.j, tallies, repository.Config{Snapshots: repository.Every(2)})
-	require.NoError(t, err)
+	w.j = testjournal.Open(t, client, journal.Config{})
+	r := testjournal.Repository(t, w.j, tallies, repository.Config{Snapshots: repository.Every(2)})
 	for _, id := range []string{"a", "b", "c", "d"} {
 		for range 3 {
-			_, err = r.Execute(t.Context(), id, func(tally) (aggregate.Events[tally], error) { return aggregate.Events[tally]{counted{}}, nil })
-			require.NoError(t, err)
+			testjournal.Execute(t, r, id, func(tally) (aggregate.Events[tally], error) { return aggregate.Events[tally]{counted{}}, nil })
 		}
 	}
 	w.park(t, "totals")

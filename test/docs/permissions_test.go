@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/permissions"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
@@ -88,13 +89,9 @@ func TestWritersNeedNoOtherPermissions(t *testing.T) {
 		} {
 			t.Run(string(layout)+" "+program.needs[0], func(t *testing.T) {
 				db := dynamotest.New(t)
-				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2, Layout: layout}))
-				j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-				require.NoError(t, err)
-				r, err := repository.New(j, tallies, repository.Config{Snapshots: repository.Every(2)})
-				require.NoError(t, err)
-				_, err = r.Execute(t.Context(), "before", count)
-				require.NoError(t, err)
+				j := testjournal.New(t, db.Client(), journal.Config{Shards: 2, Layout: layout})
+				r := testjournal.Repository(t, j, tallies, repository.Config{Snapshots: repository.Every(2)})
+				testjournal.Execute(t, r, "before", count)
 				used := spy(db)
 
 				require.NoError(t, program.run(j, r))

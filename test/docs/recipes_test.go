@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
@@ -28,10 +29,8 @@ func TestAnEventWithoutATypeCanBeDropped(t *testing.T) {
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 1}))
 	definition := aggregate.Define[balance]("balance", deposited{})
 	load := func(config journal.Config, definition aggregate.Definition[balance]) (repository.Aggregate[balance], error) {
-		j, err := journal.Open(t.Context(), client, config)
-		require.NoError(t, err)
-		accounts, err := repository.New(j, definition, repository.Config{})
-		require.NoError(t, err)
+		j := testjournal.Open(t, client, config)
+		accounts := testjournal.Repository(t, j, definition, repository.Config{})
 		return accounts.Load(t.Context(), "42")
 	}
 	publish(t, client, "balance.deposited.v1", "")
@@ -49,8 +48,7 @@ func TestAnEventWithoutATypeCanBeDropped(t *testing.T) {
 // publish writes an event for each type. An empty type is none.
 func publish(t *testing.T, client journal.Client, types ...string) {
 	t.Helper()
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, journal.Config{})
 	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	require.NoError(t, err)
 	for _, eventType := range types {

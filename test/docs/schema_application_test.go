@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
 	"github.com/millrace-dev/millrace/journal/encrypt"
@@ -89,16 +90,13 @@ func (a *application) open(prefix string, create, open journal.Config) *journal.
 	tables := journal.Tables{Journal: prefix + "journal", Snapshot: prefix + "snapshot", Checkpoint: prefix + "checkpoint"}
 	create.Layout, create.Shards, create.Tables, open.Tables = a.layout, 2, tables, tables
 	require.NoError(a.t, journal.Create(a.t.Context(), a.db.Client(), create))
-	j, err := journal.Open(a.t.Context(), a.db.Client(), open)
-	require.NoError(a.t, err)
-	return j
+	return testjournal.Open(a.t, a.db.Client(), open)
 }
 
 func (a *application) repository(j *journal.Journal) *repository.Repository[note] {
-	r, err := repository.New(j, noteDefinition, repository.Config{
+	r := testjournal.Repository(a.t, j, noteDefinition, repository.Config{
 		Snapshots: repository.Every(2), SnapshotSchema: 1, Redundancy: &repository.Redundancy{Keep: 1, TTL: time.Hour},
 	})
-	require.NoError(a.t, err)
 	return r
 }
 
@@ -190,9 +188,8 @@ func (a *application) consume() {
 	split := noteDefinition.WithUpcasters(aggregate.Split("note.added.v1", func(e twice) ([]added, error) {
 		return []added{{e.Text}, {e.Text}}, nil
 	}))
-	old, err := repository.New(a.journal, aggregate.Define[note]("note", twice{}), repository.Config{Snapshots: repository.Never})
-	require.NoError(a.t, err)
-	_, err = old.Execute(ctx, "split", func(note) (notes, error) { return notes{twice{"two events"}}, nil })
+	old := testjournal.Repository(a.t, a.journal, aggregate.Define[note]("note", twice{}), repository.Config{Snapshots: repository.Never})
+	_, err := old.Execute(ctx, "split", func(note) (notes, error) { return notes{twice{"two events"}}, nil })
 	require.NoError(a.t, err)
 
 	fail := func(aggregateID string, part string) message.NoPublishHandlerFunc {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
@@ -35,12 +36,9 @@ var rare = map[string]map[string]string{
 func TestThePageOfTablesListsTheAttributesThatApplicationsWrite(t *testing.T) {
 	t.Parallel()
 	written := &attributes{of: map[string]map[string]map[string]bool{}}
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			writeEverything(t, layout, written)
-		})
-	}
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		writeEverything(t, layout, written)
+	})
 	page := schemaLists(t)
 	t.Cleanup(func() { // after both applications
 		if !t.Failed() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -28,15 +29,10 @@ func depositTo() aggregate.Decision[balance] {
 
 func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 2}))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
-	accounts, err := repository.New(j, deposits, repository.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, dynamotest.New(t).Client(), journal.Config{Layout: journal.Packed, Shards: 2})
+	accounts := testjournal.Repository(t, j, deposits, repository.Config{})
 	for _, id := range []string{"1", "2", "3"} {
-		_, err := accounts.Execute(t.Context(), id, depositTo())
-		require.NoError(t, err)
+		testjournal.Execute(t, accounts, id, depositTo())
 	}
 	var mu sync.Mutex
 	handled := map[string]int{}
@@ -82,10 +78,7 @@ func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {
 
 func TestAShutdownThatComesBeforeTheStartIsClean(t *testing.T) {
 	t.Parallel()
-	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 1}))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, dynamotest.New(t).Client(), journal.Config{Layout: journal.Packed, Shards: 1})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	require.NoError(t, shutdown.Run(ctx, j, func(*message.Message) error { return nil }))

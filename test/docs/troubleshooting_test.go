@@ -25,6 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -65,8 +66,7 @@ func (s *aShop) start() *millrace.App {
 	accounts, err := millrace.Repository(app, deposits, repository.Config{})
 	require.NoError(s.t, err)
 	require.NoError(s.t, app.Handle(s.group, s.handle))
-	_, err = accounts.Execute(s.t.Context(), "42", depositTo())
-	require.NoError(s.t, err)
+	testjournal.Execute(s.t, accounts, "42", depositTo())
 	s.ready()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -226,10 +226,8 @@ func TestAShutdownNamesWhatHasNotStopped(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, app.Handle(s.group, s.handle))
-	writer, err := repository.New(app.Journal(), deposits, repository.Config{})
-	require.NoError(t, err)
-	_, err = writer.Execute(t.Context(), "42", depositTo())
-	require.NoError(t, err)
+	writer := testjournal.Repository(t, app.Journal(), deposits, repository.Config{})
+	testjournal.Execute(t, writer, "42", depositTo())
 	stop, err := app.Start(t.Context())
 	require.NoError(t, err)
 	<-hangs

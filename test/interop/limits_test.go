@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -112,10 +113,9 @@ func TestThePeerCannotReadAHeadWithoutState(t *testing.T) {
 	client := setup(t)
 	createTables(t, client)
 	ours, peer := open(t, client, peerConfig, repository.Every(1)), startPeer(t, client, peerConfig, nil)
-	_, err := ours.journal.Internal().Append(t.Context(), storage.Commit{
+	testjournal.Append(t, ours.journal, storage.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: "1"}, Events: []storage.Event{{Type: "AccountOpened", Payload: []byte("{}")}},
 	})
-	require.NoError(t, err)
 
 	assert.Contains(t, peer.ask("load", object{"id": "1"}, nil), "TypeError")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
 	"github.com/millrace-dev/millrace/repository"
@@ -77,12 +78,10 @@ type ours struct {
 
 func open(t *testing.T, client *dynamodb.Client, config journal.Config, snapshots repository.SnapshotPolicy) ours {
 	t.Helper()
-	j, err := journal.Open(t.Context(), client, config)
-	require.NoError(t, err)
+	j := testjournal.Open(t, client, config)
 	share := sharing(snapshots)
 	share.Logger = complaints{t: t}
-	repo, err := repository.New(j, Accounts, share)
-	require.NoError(t, err)
+	repo := testjournal.Repository(t, j, Accounts, share)
 	return ours{t: t, journal: j, Repository: repo}
 }
 
@@ -105,8 +104,7 @@ func (o ours) load(id string) repository.Aggregate[Account] {
 
 func (o ours) execute(id string, events ...aggregate.Event[Account]) {
 	o.t.Helper()
-	_, err := o.Execute(o.t.Context(), id, func(Account) (aggregate.Events[Account], error) { return events, nil })
-	require.NoError(o.t, err)
+	testjournal.Execute(o.t, o, id, func(Account) (aggregate.Events[Account], error) { return events, nil })
 }
 
 // records returns all events of an account. They must be numbered 1 to n without gaps.

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -19,9 +20,7 @@ import (
 func library(t *testing.T) *world {
 	t.Helper()
 	client := dynamotest.Open().Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
+	j := testjournal.New(t, client, journal.Config{Layout: journal.Classic, Shards: 1})
 	p := &plan{disruption: disruptionPlan{kinds: []Disruption{Exports}}}
 	w := &world{journal: j, plan: p, oracle: newOracle(newTrace(io.Discard))}
 	id, ids := aggregate.ID{Type: "order", Value: "a0"}, []string{"e1", "e2", "e3"}
@@ -29,8 +28,7 @@ func library(t *testing.T) *world {
 	for i, event := range ids {
 		commit.Events = append(commit.Events, storage.Event{ID: event, Type: eventType(uint64(i + 1)), Payload: p.payload(event)})
 	}
-	_, err = j.Internal().Append(t.Context(), commit)
-	require.NoError(t, err)
+	testjournal.Append(t, j, commit)
 	w.oracle.committed("w1", streamOf(id), 3, ids)
 	w.archive(t)
 	return w

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
@@ -286,8 +287,7 @@ func TestAHandlerRefusesMessagesWithPositionsInAnotherStore(t *testing.T) {
 func TestAnEventThatCannotBeDecodedNamesItself(t *testing.T) {
 	t.Parallel()
 	w := setup(t, newSQLite(t))
-	_, err := w.j.Internal().Append(t.Context(), storage.Commit{Aggregate: x, Events: []storage.Event{{Type: "deposited", Payload: []byte("{")}}})
-	require.NoError(t, err)
+	testjournal.Append(t, w.j, storage.Commit{Aggregate: x, Events: []storage.Event{{Type: "deposited", Payload: []byte("{")}}})
 	_, messages := w.subscribe(w.config(w.j, w.store))
 	require.ErrorContains(t, w.react(w.noting())(next(t, messages)), "event 1 of account-x")
 }

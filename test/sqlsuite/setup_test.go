@@ -13,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -75,9 +77,7 @@ func (w *world) newStore(db *sql.DB) *sqlprojection.Store {
 
 func (w *world) journal(client journal.Client) *journal.Journal {
 	w.t.Helper()
-	j, err := journal.Open(w.t.Context(), client, journal.Config{})
-	require.NoError(w.t, err)
-	return j
+	return testjournal.Open(w.t, client, journal.Config{})
 }
 
 func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: id} }
@@ -91,8 +91,7 @@ func (w *world) write(id string, after int, events ...event) {
 		require.NoError(w.t, err)
 		commit.Events = append(commit.Events, storage.Event{Type: e.EventType(), Payload: payload})
 	}
-	_, err := w.j.Internal().Append(w.t.Context(), commit)
-	require.NoError(w.t, err)
+	testjournal.Append(w.t, w.j, commit)
 }
 
 // note is an effect that is not idempotent.
@@ -177,20 +176,10 @@ func (w *world) consume(config subscriber.Config, handle message.NoPublishHandle
 // next returns the next message.
 func next(t *testing.T, messages <-chan *message.Message) *message.Message {
 	t.Helper()
-	select {
-	case msg, ok := <-messages:
-		require.True(t, ok, "the channel was closed")
-		return msg
-	case <-time.After(patience):
-		require.FailNow(t, "no message came")
-		return nil
-	}
+	return await.Receive(t, messages, "a message")
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	require.Eventually(t, condition, patience, 10*time.Millisecond, what)
-}
+var eventually = await.True
 
 // upTo returns 1 to n.
 func upTo(n int) (numbers []uint64) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/process"
@@ -62,14 +63,11 @@ func writeVersionTo(t *testing.T, folder string) {
 // The next release writes its fixture with this code.
 func TestReadsWhatItHasWritten(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			folder := t.TempDir()
-			writeFixture(t, folder, "next", layout)
-			readFixture(t, folder, "next")
-		})
-	}
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		folder := t.TempDir()
+		writeFixture(t, folder, "next", layout)
+		readFixture(t, folder, "next")
+	})
 }
 
 // reader reads a fixture.
@@ -231,17 +229,13 @@ func (r *reader) importArchive() {
 			Tables: journal.Tables{Journal: prefix + "journal", Snapshot: prefix + "snapshot", Checkpoint: prefix + "checkpoint"},
 			Layout: layout, Shards: 3, Encodings: config.Encodings, Now: config.Now, NewID: config.NewID,
 		}
-		require.NoError(r.t, journal.Create(r.t.Context(), r.client, config))
-		j, err := journal.Open(r.t.Context(), r.client, config)
-		require.NoError(r.t, err)
-		_, err = archive.Import(r.t.Context(), j, r.archive(), archive.ImportOptions{})
+		j := testjournal.New(r.t, r.client, config)
+		_, err := archive.Import(r.t.Context(), j, r.archive(), archive.ImportOptions{})
 		require.NoError(r.t, err)
 		r.verify(j)
-		imported, err := repository.New(j, accounts, repository.Config{})
-		require.NoError(r.t, err)
+		imported := testjournal.Repository(r.t, j, accounts, repository.Config{})
 		checkStates(r, imported, false)
-		people, err := repository.New(j, customers, repository.Config{})
-		require.NoError(r.t, err)
+		people := testjournal.Repository(r.t, j, customers, repository.Config{})
 		checkStates(r, people, false)
 	}
 }
@@ -436,10 +430,9 @@ func (r *reader) fireTimeouts() {
 // deliverNewEvents checks that new events follow the stored ones.
 func (r *reader) deliverNewEvents() {
 	for _, h := range r.readable(accounts.Type()) {
-		a, err := r.accounts.Execute(r.t.Context(), h.ID.Value, func(Account) (aggregate.Events[Account], error) {
+		a := testjournal.Execute(r.t, r.accounts, h.ID.Value, func(Account) (aggregate.Events[Account], error) {
 			return aggregate.Events[Account]{Deposited{5}}, nil
 		}, repository.WithCommandID("new"))
-		require.NoError(r.t, err)
 		require.False(r.t, a.Repeated)
 		add[Account](r.t, h, r.clock.Now(), Deposited{5})
 		require.Equal(r.t, h.Version, a.Version)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/process"
@@ -145,10 +146,9 @@ func incompressible(n int) string {
 // doNothing executes a command that leads to no event.
 func (w *writer) doNothing(id string) {
 	command := "nothing for " + id
-	a, err := w.accounts.Execute(w.t.Context(), id, func(Account) (aggregate.Events[Account], error) {
+	a := testjournal.Execute(w.t, w.accounts, id, func(Account) (aggregate.Events[Account], error) {
 		return nil, nil
 	}, repository.WithCommandID(command))
-	require.NoError(w.t, err)
 	h := w.of(a.ID)
 	h.Commands = append(h.Commands, command)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/await"
 )
 
 func TestTheProgramServesAConsole(t *testing.T) {
@@ -35,10 +37,5 @@ func TestTheProgramServesAConsole(t *testing.T) {
 	assert.Contains(t, page, "State after event 1", "the console of an App shows states")
 
 	stop()
-	select {
-	case err := <-ended:
-		require.NoError(t, err)
-	case <-time.After(time.Minute):
-		require.Fail(t, "the program must end with the interrupt")
-	}
+	require.NoError(t, await.Receive(t, ended, "the program must end with the interrupt"))
 }
