@@ -83,21 +83,21 @@ func TestATimelineHasStatesAndWhatHasChanged(t *testing.T) {
 func TestAnAggregateIsShownAsOfATime(t *testing.T) {
 	t.Parallel()
 	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
-			var ticks atomic.Int64
-			began := time.Now()
-			j := newJournal(t, journal.Config{Layout: layout, Now: func() time.Time { return began.Add(time.Duration(ticks.Add(1)) * time.Millisecond) }})
-			save(t.Context(), t, repositoryOf(t, j, repository.Config{}), "1", opened{"ada"}, added{line{"tea", 1}}, added{line{"milk", 1}})
-			c := newConsole(t, console.Config{Journal: j})
-			all := read[timeline](t, c, "aggregate?type=cart&id=1")
-			second := all.Events[1].At.Format(time.RFC3339Nano)
+		var ticks atomic.Int64
+		began := time.Now()
+		j := newJournal(t, journal.Config{Layout: layout, Now: func() time.Time { return began.Add(time.Duration(ticks.Add(1)) * time.Millisecond) }})
+		save(t.Context(), t, repositoryOf(t, j, repository.Config{}), "1", opened{"ada"}, added{line{"tea", 1}}, added{line{"milk", 1}})
+		c := newConsole(t, console.Config{Journal: j})
+		all := read[timeline](t, c, "aggregate?type=cart&id=1")
+		second := all.Events[1].At.Format(time.RFC3339Nano)
 
-			v := read[timeline](t, c, "aggregate?type=cart&id=1&at="+url.QueryEscape(second))
-			assert.Equal(t, uint64(2), v.To)
-			before := read[timeline](t, c, "aggregate?type=cart&id=1&at=2001-02-03T04:05")
-			assert.Zero(t, before.To)
-			assert.Empty(t, before.Events)
-			assert.Equal(t, uint64(3), before.Newer)
-		})
+		v := read[timeline](t, c, "aggregate?type=cart&id=1&at="+url.QueryEscape(second))
+		assert.Equal(t, uint64(2), v.To)
+		before := read[timeline](t, c, "aggregate?type=cart&id=1&at=2001-02-03T04:05")
+		assert.Zero(t, before.To)
+		assert.Empty(t, before.Events)
+		assert.Equal(t, uint64(3), before.Newer)
+	})
 }
 
 func TestAPanicOfTheApplicationIsShownAndAffectsNoOtherPage(t *testing.T) {

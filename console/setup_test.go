@@ -22,8 +22,8 @@ import (
 func onLayouts(t *testing.T, test func(t *testing.T, j *journal.Journal)) {
 	t.Helper()
 	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
-			test(t, newJournal(t, journal.Config{Layout: layout}))
-		})
+		test(t, newJournal(t, journal.Config{Layout: layout}))
+	})
 }
 
 func newJournal(t *testing.T, config journal.Config) *journal.Journal {

@@ -48,10 +48,10 @@ func TestACallerWaitsUntilAProcessIsOver(t *testing.T) {
 		require.NoError(t, e())
 	}
 	r := await.Receive(t, over, "it must return")
-		require.NoError(t, r.err)
-		assert.Equal(t, "approved", r.saga.State.Outcome)
-		assert.EqualValues(t, 3, r.saga.Version)
-		assert.Positive(t, throttled.Fired())
+	require.NoError(t, r.err)
+	assert.Equal(t, "approved", r.saga.State.Outcome)
+	assert.EqualValues(t, 3, r.saga.Version)
+	assert.Positive(t, throttled.Fired())
 }
 
 func TestAWaitForAProcessEndsWithItsContext(t *testing.T) {

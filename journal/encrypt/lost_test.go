@@ -57,15 +57,15 @@ func (l lost) requireReadable(t *testing.T) {
 func forBothLayouts(t *testing.T, test func(t *testing.T, l lost)) {
 	t.Helper()
 	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
-			client := dynamotest.New(t).Client()
-			l := lost{store: setupWith(t, client), client: client}
-			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout}))
+		client := dynamotest.New(t).Client()
+		l := lost{store: setupWith(t, client), client: client}
+		require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout}))
 		testjournal.Append(t, l.open(t, encrypt.Config{}), said(0, "first"))
-			l.key = l.scan(t)[0]
-			l.loseKey(t, customer("1"))
+		l.key = l.scan(t)[0]
+		l.loseKey(t, customer("1"))
 
-			test(t, l)
-		})
+		test(t, l)
+	})
 }
 
 func TestACommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {

@@ -436,36 +436,36 @@ func patient(o *dynamodb.Options) {
 func TestATrimGoesOnAfterThrottlingAndInterruption(t *testing.T) {
 	t.Parallel()
 	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
-			const streams = 40
-			db := dynamotest.New(t)
-			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2, Layout: layout}))
-			q := openQueue(t, db.Client())
-			q.begin(t, time.Time{})
-			for n := range streams {
-				q.publish(t, fmt.Sprint("s", n), 3)
-				q.acked(t, fmt.Sprint("s", n), 3)
-			}
-			interrupted, interrupt := context.WithCancel(t.Context())
-			later := open(t, db.Client(patient), journal.Config{Now: func() time.Time { return time.Now().Add(day) }})
-			db.Inject(dynamotest.Pause(func(context.Context) { interrupt() }), dynamotest.On("BatchWriteItem", "UpdateItem"), dynamotest.Times(1), dynamotest.After(30))
-			_, err := later.Trim(interrupted, topic, keepHour)
-			require.ErrorIs(t, err, context.Canceled)
-			throttling := db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.2))
+		const streams = 40
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2, Layout: layout}))
+		q := openQueue(t, db.Client())
+		q.begin(t, time.Time{})
+		for n := range streams {
+			q.publish(t, fmt.Sprint("s", n), 3)
+			q.acked(t, fmt.Sprint("s", n), 3)
+		}
+		interrupted, interrupt := context.WithCancel(t.Context())
+		later := open(t, db.Client(patient), journal.Config{Now: func() time.Time { return time.Now().Add(day) }})
+		db.Inject(dynamotest.Pause(func(context.Context) { interrupt() }), dynamotest.On("BatchWriteItem", "UpdateItem"), dynamotest.Times(1), dynamotest.After(30))
+		_, err := later.Trim(interrupted, topic, keepHour)
+		require.ErrorIs(t, err, context.Canceled)
+		throttling := db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.2))
 
-			trimmed, err := later.Trim(t.Context(), topic, groups.TrimOptions{Keep: time.Hour, ResumeInterrupted: true})
+		trimmed, err := later.Trim(t.Context(), topic, groups.TrimOptions{Keep: time.Hour, ResumeInterrupted: true})
 
+		require.NoError(t, err)
+		throttling.Remove()
+		assert.NotZero(t, throttling.Fired())
+		assert.Less(t, trimmed.Shortened, streams, "some were done before")
+		for n := range streams {
+			inspection, err := q.Journal.Internal().Inspect(t.Context(), account(fmt.Sprint("s", n)), func(r *journal.Record) {
+				assert.Fail(t, "an event is left", "%s %d", r.Aggregate, r.Number)
+			})
 			require.NoError(t, err)
-			throttling.Remove()
-			assert.NotZero(t, throttling.Fired())
-			assert.Less(t, trimmed.Shortened, streams, "some were done before")
-			for n := range streams {
-				inspection, err := q.Journal.Internal().Inspect(t.Context(), account(fmt.Sprint("s", n)), func(r *journal.Record) {
-					assert.Fail(t, "an event is left", "%s %d", r.Aggregate, r.Number)
-				})
-				require.NoError(t, err)
-				assert.Empty(t, inspection.Corrupt)
-			}
-		})
+			assert.Empty(t, inspection.Corrupt)
+		}
+	})
 }
 
 func TestATrimOfManyStreamsCostsWhatItsDocumentationSays(t *testing.T) {
@@ -576,25 +576,25 @@ func TestATrimmedStreamIsExportedAndTrimmedAgainWhereItIsImported(t *testing.T) 
 func TestATrimOfAnEncryptedJournalNeedsNoKeys(t *testing.T) {
 	t.Parallel()
 	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
-			client := testdb.Client(t)
-			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout, RequiredEncodings: []string{"flip"}}))
-			config := journal.Config{Encodings: []journal.Encoding{flip{}}}
-			later := journal.Config{Now: func() time.Time { return time.Now().Add(day) }}
-			q := queue{open(t, client, config), open(t, client, later).Groups}
-			q.begin(t, time.Time{})
-			q.publish(t, "worker", 2)
-			q.acked(t, "worker", 2)
+		client := testdb.Client(t)
+		require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout, RequiredEncodings: []string{"flip"}}))
+		config := journal.Config{Encodings: []journal.Encoding{flip{}}}
+		later := journal.Config{Now: func() time.Time { return time.Now().Add(day) }}
+		q := queue{open(t, client, config), open(t, client, later).Groups}
+		q.begin(t, time.Time{})
+		q.publish(t, "worker", 2)
+		q.acked(t, "worker", 2)
 
-			assert.Equal(t, uint64(2), q.trim(t).Events)
-			q.publish(t, "worker", 1)
-			_, err := q.Head(t.Context(), account("worker"))
-			require.NoError(t, err, "the snapshot that stands for trimmed events has no encoding")
-			later.Encodings = []journal.Encoding{lostKey{}}
-			q.later = open(t, client, later).Groups
-			assert.Equal(t, []uint64{3}, q.left(t, "worker"))
-			q.acked(t, "worker", 3)
-			assert.Equal(t, uint64(1), q.trim(t).Events)
-		})
+		assert.Equal(t, uint64(2), q.trim(t).Events)
+		q.publish(t, "worker", 1)
+		_, err := q.Head(t.Context(), account("worker"))
+		require.NoError(t, err, "the snapshot that stands for trimmed events has no encoding")
+		later.Encodings = []journal.Encoding{lostKey{}}
+		q.later = open(t, client, later).Groups
+		assert.Equal(t, []uint64{3}, q.left(t, "worker"))
+		q.acked(t, "worker", 3)
+		assert.Equal(t, uint64(1), q.trim(t).Events)
+	})
 }
 
 // lostKey is an encoding that has lost its key.

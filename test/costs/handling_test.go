@@ -131,13 +131,13 @@ func handling(t *testing.T, events int, handler func(world) message.NoPublishHan
 	require.NoError(t, err)
 	for last := 0; last < events; {
 		msg := await.Receive(t, messages, "a message")
-			require.NoError(t, handle(msg))
-			msg.Ack()
-			_, n, _ := subscriber.AggregateFromContext(msg.Context())
-			last = max(last, int(n))
-			if events > 1 {
-				last = events // one run
-			}
+		require.NoError(t, handle(msg))
+		msg.Ack()
+		_, n, _ := subscriber.AggregateFromContext(msg.Context())
+		last = max(last, int(n))
+		if events > 1 {
+			last = events // one run
+		}
 	}
 	require.NoError(t, sub.Close())
 	return recording.Calls()
