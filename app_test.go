@@ -162,7 +162,7 @@ func TestStartReturnsWhenAllRunsOrWhyItDoesNot(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestAPartThatEndsAfterTheStartIsAnErrorOfStop(t *testing.T) {
+func TestAServiceThatEndsAfterTheStartIsAnErrorOfStop(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t))
 	fail := make(chan struct{})
@@ -173,7 +173,7 @@ func TestAPartThatEndsAfterTheStartIsAnErrorOfStop(t *testing.T) {
 	stop, err := app.Start(t.Context())
 	require.NoError(t, err)
 	close(fail)
-	await.End(t, app.Stopped(), "the App ends with its part")
+	await.End(t, app.Stopped(), "the App ends with its service")
 	require.EqualError(t, stop(), "broken: no disk")
 }
 
@@ -328,7 +328,7 @@ func TestHandlersGetEventsOfToday(t *testing.T) {
 	assert.Equal(t, "tea", receive(t, items))
 }
 
-func TestPartsStopInTheReverseOrderAndHandlersAfterThem(t *testing.T) {
+func TestServicesStopInTheReverseOrderAndHandlersAfterThem(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t))
 	var mu sync.Mutex
@@ -372,7 +372,7 @@ func index(all []string, one string) int {
 	return -1
 }
 
-func TestAPartThatEndsEndsTheApp(t *testing.T) {
+func TestAServiceThatEndsEndsTheApp(t *testing.T) {
 	t.Parallel()
 	for name, ended := range map[string]error{"broken: no disk": errors.New("no disk"), "broken: has ended by itself": nil} {
 		app := open(t, dynamotest.New(t))
@@ -381,7 +381,7 @@ func TestAPartThatEndsEndsTheApp(t *testing.T) {
 	}
 }
 
-func TestAnAppThatCannotStartSaysWhyAndStopsItsParts(t *testing.T) {
+func TestAnAppThatCannotStartSaysWhyAndStopsItsServices(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
 	app := open(t, db)
@@ -420,7 +420,7 @@ func TestAnAppThatIsNotToStartAnyMoreStops(t *testing.T) {
 	assert.NoError(t, await.Receive(t, ended, "it must not hang"))
 }
 
-func TestAPartThatDoesNotStopHoldsUpTheAppForALimitedTime(t *testing.T) {
+func TestAServiceThatDoesNotStopHoldsUpTheAppForALimitedTime(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout = 50 * time.Millisecond })

@@ -58,10 +58,11 @@
 // throttles or does not answer is repeated for up to 30 seconds. After a second the reason is
 // logged. The start has several requests, so it may take longer than that in all.
 //
-// The App stops when the context of Run ends, or when a part ends. From then on [App.Ready] returns
-// [ErrNotRunning]. Run stops live feeds first, then the services in the reverse order, then the
-// handlers, then process managers and read models, and finally the publisher. Each of these steps
-// has a time limit, so Run returns within [Config].StopTimeout, or up to 5 seconds later.
+// The App stops when the context of Run ends, or when anything that it runs ends. From then on
+// [App.Ready] returns [ErrNotRunning]. Run stops live feeds first, then the services in the reverse
+// order, then the handlers, then process managers and read models, and finally the publisher. Each
+// of these steps has a time limit, so Run returns within [Config].StopTimeout, or up to 5 seconds
+// later.
 //
 // If commits of the publisher take longer, Run cuts them off and returns publisher.ErrCloseTimeout.
 // Nothing is lost: their Publish calls return errors, events whose handlers have failed are
@@ -148,7 +149,7 @@ type Config struct {
 	// 5 seconds, because commits of the publisher have at least that time. Default: 30 seconds.
 	StopTimeout time.Duration
 
-	// Logger receives the logs of all parts. Default: none.
+	// Logger receives the logs of everything in the App. Default: none.
 	Logger watermill.LoggerAdapter
 }
 

@@ -18,8 +18,8 @@ import (
 // leaves them out, Journal, Logger and the Definitions of its Subscriber are the App's, and Topics
 // are the topics of config.Group.
 //
-// Servers and other parts start after the feed observes events. When the App stops, the feed ends
-// its streams before the servers stop.
+// Servers and other services start after the feed observes events. When the App stops, the feed
+// ends its streams before the servers stop.
 //
 // Errors: [*ConfigError] if config leaves Topics out and the App does not have config.Group;
 // [ErrStarted]; the errors of live.New.

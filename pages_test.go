@@ -99,7 +99,7 @@ func TestAQueryOfAGroupThatTheAppLacksIsRefusedAtTheStart(t *testing.T) {
 		assert.ErrorContains(t, err, `"audits"`)
 		assert.ErrorContains(t, err, name)
 		<-app.Stopped()
-		require.ErrorIs(t, listener.Close(), net.ErrClosed, "its parts are stopped")
+		require.ErrorIs(t, listener.Close(), net.ErrClosed, "its server is stopped")
 		status, err := ask(aggregate.Token{{ID: aggregate.ID{Type: "order", Value: "1"}, Version: 1}})
 		assert.Equal(t, http.StatusServiceUnavailable, status)
 		require.ErrorAs(t, err, &refused)

@@ -30,17 +30,17 @@ type Service struct {
 }
 
 // Add adds a service. Errors: [*ConfigError], [ErrStarted].
-func (a *App) Add(p Service) error {
-	if p.Run == nil {
-		return &ConfigError{"Service.Run", fmt.Sprintf("of %q is nil; pass a function that runs until it is stopped", p.Name)}
+func (a *App) Add(s Service) error {
+	if s.Run == nil {
+		return &ConfigError{"Service.Run", fmt.Sprintf("of %q is nil; pass a function that runs until it is stopped", s.Name)}
 	}
-	if slices.ContainsFunc(a.services, func(other Service) bool { return other.Name == p.Name }) {
-		return &ConfigError{"Service.Name", fmt.Sprintf("%q is the name of another service; choose another name", p.Name)}
+	if slices.ContainsFunc(a.services, func(other Service) bool { return other.Name == s.Name }) {
+		return &ConfigError{"Service.Name", fmt.Sprintf("%q is the name of another service; choose another name", s.Name)}
 	}
 	if err := a.mayAdd(); err != nil {
 		return err
 	}
-	a.services = append(a.services, p)
+	a.services = append(a.services, s)
 	return nil
 }
 
@@ -86,7 +86,7 @@ type run struct {
 	ctx    context.Context // of the handlers and services; it outlives the context of Run
 	cancel context.CancelFunc
 	ends   chan end
-	active map[string]int // number of running parts by name
+	active map[string]int // number of running functions by name
 	routed chan struct{}  // closed when the router has ended
 	// cancels holds the cancel functions of the contexts of the services, by their index in
 	// services.
@@ -126,12 +126,12 @@ func (a *App) Run(ctx context.Context) error {
 }
 
 // Start runs the App in the background, and returns when everything has started, see
-// [App.Running]. If the App cannot start, Start returns the error of [App.Run]. If ctx ends during
+// [App.Running]. If the App cannot start, Start returns the error of [Aps.Run]. If ctx ends during
 // the start, it returns the error of ctx.
 //
 // stop stops the App, waits for its end, and returns the error of Run. Further calls return the
-// same error. The App also stops when ctx ends or a part of it ends; wait for that with
-// [App.Stopped].
+// same error. The App also stops when ctx ends, or when anything that it runs ends; wait for that
+// with [App.Stopped].
 func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 	if err := a.mayAdd(); err != nil {
 		return nil, err
@@ -187,10 +187,10 @@ func (r *run) start(ctx context.Context) error {
 	for _, worker := range r.workers {
 		r.begin(worker.Name, func() error { return worker.Run(r.ctx) })
 	}
-	for i, p := range r.services {
+	for i, s := range r.services {
 		running, cancel := context.WithCancel(r.ctx)
 		r.cancels[i] = cancel
-		r.begin(p.Name, func() error { return p.Run(running) })
+		r.begin(s.Name, func() error { return s.Run(running) })
 	}
 	return nil
 }
@@ -229,8 +229,8 @@ func (r *run) ended(e end) {
 	}
 }
 
-// wait waits until a channel is closed. It returns an error if ctx or a part of the App ends
-// before.
+// wait waits until a channel is closed. It returns an error if ctx, or anything that the
+// App runs, ends before.
 func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
@@ -290,10 +290,10 @@ func (r *run) stopServices(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var errs []error
-	for i, p := range slices.Backward(r.services) {
-		if p.Stop != nil {
-			if err := stopService(ctx, p); err != nil {
-				errs = append(errs, fmt.Errorf("stop %s: %w", p.Name, err))
+	for i, s := range slices.Backward(r.services) {
+		if s.Stop != nil {
+			if err := stopService(ctx, s); err != nil {
+				errs = append(errs, fmt.Errorf("stop %s: %w", s.Name, err))
 			}
 		}
 		if cancel := r.cancels[i]; cancel != nil {
@@ -307,9 +307,9 @@ func (r *run) stopServices(ctx context.Context) error {
 const grace = 100 * time.Millisecond
 
 // stopService calls Stop of a service. It stops waiting when ctx has ended and grace has passed.
-func stopService(ctx context.Context, p Service) error {
+func stopService(ctx context.Context, s Service) error {
 	stopped := make(chan error, 1)
-	go func() { stopped <- p.Stop(ctx) }()
+	go func() { stopped <- s.Stop(ctx) }()
 	select {
 	case err := <-stopped:
 		return err

@@ -28,7 +28,7 @@ var ErrNoID = errors.New("the message of the command has no UUID: set one, such 
 
 // Handler returns a handler for a cqrs.CommandProcessor. It executes each command of type C on the
 // aggregate that route returns. It executes a command once, however often its message is delivered,
-// since the UUID of the message is the [repository.WithCommandID].
+// since the UUID of the message is the command id ([repository.WithCommandID]).
 //
 // The events carry the correlation id and the trace of the message, and its UUID as their causation
 // id, with any Pub/Sub.

@@ -50,7 +50,7 @@ type commandView struct {
 	Payload          payloadView       `json:"payload"`
 }
 
-// openView is a process that is not over.
+// openView is a process that has not ended.
 type openView struct {
 	Process aggregateRef `json:"process"`
 	Begun   time.Time    `json:"begun"`
@@ -162,7 +162,7 @@ func (r *reading) addOpen(ctx context.Context, v *processesView) error {
 // the aggregate has its events.
 type processView struct {
 	Process aggregateRef  `json:"process"`
-	Open    *openView     `json:"open"` // nil: it is over, or its definition has no EndsWhen
+	Open    *openView     `json:"open"` // nil: it has ended, or its definition has no EndsWhen
 	Pending []pendingView `json:"pending"`
 	More    bool          `json:"more"`  // there are more rows
 	State   *payloadView  `json:"state"` // nil if there is none, or if it cannot be loaded

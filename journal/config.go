@@ -218,7 +218,7 @@ func distinct(names []named) error {
 	return nil
 }
 
-// AttributeNames returns all attributes of the journal. Those with fixed names come first, so that
+// attributeNames returns all attributes of the journal. Those with fixed names come first, so that
 // the error names the setting that repeats one of them.
 func (c Config) attributeNames() []named {
 	var names []named

@@ -133,7 +133,7 @@ func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 				} {
 					var config *journal.ConfigError
 					require.ErrorAs(t, err, &config, operation)
-					assert.Equal(t, "Removal.After", config.Field, operation)
+					assert.Equal(t, "RemoveOptions.After", config.Field, operation)
 					assert.ErrorContains(t, err, table, operation)
 				}
 				assert.Equal(t, head, s.head(t, id), "the head")

@@ -18,8 +18,8 @@ import (
 // only if it differs from the last one.
 //
 // Serve returns nil when the client disconnects, when a write takes longer than
-// [Config].WriteTimeout, after an event with Last, and when the feed ends. The end of the feed also
-// ends the contexts of all queries except the first.
+// [Config].WriteTimeout, after an [Update] with Last, and when the feed ends. The end of the feed
+// also ends the contexts of all queries except the first.
 //
 // If the first query fails, Serve returns its error and has written nothing, so the caller can
 // reply with a status. A browser's EventSource does not reconnect after a status other than 200. If
@@ -34,11 +34,11 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 	changed, stop := f.Watch(key) // before the first query, so that no change is missed
 	defer stop()
 	s := stream{w: w, control: http.NewResponseController(w), timeout: f.config.WriteTimeout}
-	event, err := query(r.Context())
+	update, err := query(r.Context())
 	if err != nil {
 		return err
 	}
-	text, err := s.encode(event)
+	text, err := s.encode(update)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer events
 	delay := f.config.ReconnectDelay + rand.N(f.config.ReconnectDelay)
 	text = append(fmt.Appendf(nil, "retry: %d\n\n", max(1, delay.Milliseconds())), text...)
-	if !s.send(text) || event.Last {
+	if !s.send(text) || update.Last {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -74,15 +74,15 @@ func (f *Feed) follow(ctx context.Context, s *stream, changed <-chan struct{}, q
 			}
 		case <-refresh.C:
 		}
-		event, err := query(ctx)
+		update, err := query(ctx)
 		if err != nil {
 			return err
 		}
-		text, err := s.encode(event)
+		text, err := s.encode(update)
 		if err != nil {
 			return err
 		}
-		if !s.send(text) || event.Last {
+		if !s.send(text) || update.Last {
 			return nil
 		}
 	}
@@ -113,13 +113,13 @@ type stream struct {
 
 // encode returns the text to send for an event. It returns a comment if the client already has the
 // event.
-func (s *stream) encode(e Update) ([]byte, error) {
-	text, err := e.encode()
+func (s *stream) encode(u Update) ([]byte, error) {
+	text, err := u.encode()
 	if err != nil {
 		return nil, err
 	}
 	digest := sha256.Sum256(text)
-	if e.ID != "" && !e.Last && digest == s.last {
+	if u.ID != "" && !u.Last && digest == s.last {
 		return []byte(": unchanged\n\n"), nil
 	}
 	s.last = digest

@@ -126,8 +126,8 @@
 //
 // # Repositories
 //
-// These metrics have the label aggregate_type. A commit of repository.Transaction counts for the
-// repository of each part with events:
+// These metrics have the label aggregate_type. A commit of a repository.Transaction counts for
+// the repository of each participant with events:
 //
 //	millrace_repository_decisions_total counter
 //		calls of decisions by Execute; a conflict leads to another call

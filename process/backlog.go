@@ -21,7 +21,7 @@ import (
 )
 
 // Backlog lists the pending work of process managers: timeouts that are set, commands that are
-// stored and not sent, and processes that are not over. It is for operators' tools, and needs no
+// stored and not sent, and open processes. It is for operators' tools, and needs no
 // definition. It is safe for concurrent use.
 type Backlog struct {
 	client journal.Client

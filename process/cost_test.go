@@ -51,7 +51,7 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 		w.pass(time.Second)
 		cost("a timeout that is moved", 1, single+2+2, handle("e2", OrderTouched{}))
 		cost("two events, commands, and a timeout that is cancelled", 1, single+more+commands+cancelled+unlisted, handle("e3", CreditReserved{Order: "o1"}))
-		cost("what is ignored, as the process is over", state+input, 0, handle("e4", OrderTouched{}))
+		cost("what is ignored, as the process has ended", state+input, 0, handle("e4", OrderTouched{}))
 		cost("what is ignored, as there is no process", state+again, 0, func() { require.NoError(t, m.Handle(event(t.Context(), "e4", "none", OrderTouched{}))) })
 		cost("what has no reaction", 0, 0, handle("e5", Begun{}))
 		cost("nothing is due, and the number of queues is read", 0.5+number, 0, func() { w.fire(m) })

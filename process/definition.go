@@ -18,7 +18,7 @@ type Definition[S any] struct {
 	aggregate aggregate.Definition[S]
 	reactions map[string]Reaction[S] // by event type
 	timeouts  map[string]Reaction[S] // by name
-	over      func(S) bool           // nil without EndsWhen
+	ended     func(S) bool           // nil without EndsWhen
 	problems  []string
 }
 
@@ -55,17 +55,17 @@ func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) De
 }
 
 // EndsWhen returns a copy of the definition with a function that reports whether a process in a
-// state is over. Inputs of a process that is over are ignored, and its timeouts do not fire any
-// more. A reaction ends its process by an event after which over returns true. Over must be pure.
+// state has ended. Inputs of a process that has ended are ignored, and its timeouts do not fire any
+// more. A reaction ends its process by an event after which ended returns true. Ended must be pure.
 //
-// With EndsWhen, processes are listed while they are not over ([Backlog.OpenProcesses]). This costs
+// With EndsWhen, processes are listed until they end ([Backlog.OpenProcesses]). This costs
 // two write units for the step that begins a process and two or more for the step that ends it.
-func (d Definition[S]) EndsWhen(over func(S) bool) Definition[S] {
-	if over == nil {
+func (d Definition[S]) EndsWhen(ended func(S) bool) Definition[S] {
+	if ended == nil {
 		d.problem("the function passed to EndsWhen is nil")
 		return d
 	}
-	d.over = over
+	d.ended = ended
 	return d
 }
 
@@ -94,8 +94,8 @@ func (d Definition[S]) Aggregate() aggregate.Definition[S] { return d.aggregate 
 // EventTypes returns the event types that have a reaction, in alphabetical order.
 func (d Definition[S]) EventTypes() []string { return slices.Sorted(maps.Keys(d.reactions)) }
 
-// Ended reports whether a process in a state is over; see EndsWhen.
-func (d Definition[S]) Ended(state S) bool { return d.over != nil && d.over(state) }
+// Ended reports whether a process in a state has ended; see [Definition.EndsWhen].
+func (d Definition[S]) Ended(state S) bool { return d.ended != nil && d.ended(state) }
 
 // key returns the id of the process to which an input belongs. Ok is false if there is none.
 func (d Definition[S]) key(in Input) (key string, ok bool, err error) {
@@ -130,7 +130,7 @@ func (d Definition[S]) react(state S, exists bool, in Input) (Step[S], error) {
 	case !exists && !r.starts:
 		return Step[S]{}, errNotStarted
 	case exists && d.Ended(state):
-		return Step[S]{}, errOver
+		return Step[S]{}, errEnded
 	}
 	event, err := r.decode(in)
 	if err != nil {
@@ -278,7 +278,7 @@ var (
 	errDeleted      = fmt.Errorf("%w: its process was deleted", ErrIgnored)
 	errNothingToDo  = fmt.Errorf("%w: its reaction returned an empty step", ErrIgnored)
 	errNotSet       = fmt.Errorf("%w: the timeout was cancelled or moved meanwhile, or has fired", ErrIgnored)
-	errOver         = fmt.Errorf("%w: its process is over", ErrIgnored)
+	errEnded        = fmt.Errorf("%w: its process has ended", ErrIgnored)
 )
 
-func passedOver(err error) bool { return errors.Is(err, ErrIgnored) }
+func isIgnored(err error) bool { return errors.Is(err, ErrIgnored) }

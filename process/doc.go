@@ -53,13 +53,13 @@
 // A step sets, moves and cancels timeouts by their names. [Manager.Run] polls for due timeouts
 // every [Config].PollInterval. A timeout fires as an input with an id that stays the same. So its
 // step happens once, even if several managers find it, one of them hangs, or a program ends in the
-// middle. A timeout that is due while no manager runs fires when one does. If its process is over
+// middle. A timeout that is due while no manager runs fires when one does. If its process has ended
 // or was deleted, the timeout is dropped. If another input cancels or moves it while it fires, it
 // does nothing.
 //
 // # End of a process
 //
-// A process is over when the function of [Definition.EndsWhen] returns true for its state. Later
+// A process has ended when the function of [Definition.EndsWhen] returns true for its state. Later
 // inputs are ignored: Handle acks them, and [Stats].Ignored counts them. The events of the
 // process stay in the journal.
 //
@@ -75,7 +75,7 @@
 //
 // A [Backlog] lists the timeouts that are set and the commands that are not sent, of all managers
 // that share a table. It needs none of their definitions. It can also retry or drop one of them.
-// [Backlog.OpenProcesses] lists the processes that have begun and are not over.
+// [Backlog.OpenProcesses] lists the processes that have begun and have not ended.
 //
 // # Queues
 //

@@ -19,8 +19,8 @@ var (
 	// ErrNotPending reports that a timeout or command was handled, cancelled, set again or dropped
 	// since it was read, or that a process is not listed as open.
 	ErrNotPending = errors.New("not pending any more")
-	// ErrNotEnded reports that a process has not begun, or is not over.
-	ErrNotEnded = errors.New("the process is not over")
+	// ErrNotEnded reports that a process has not begun, or has not ended.
+	ErrNotEnded = errors.New("the process has not ended")
 	// ErrNoID reports a message without a UUID. The UUID is needed to recognise redeliveries.
 	ErrNoID = errors.New("message has no UUID")
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// List the processes that have begun and are not over: here reminders of unpaid invoices.
+// List the processes that have begun and have not ended: here reminders of unpaid invoices.
 func ExampleBacklog_OpenProcesses() {
 	ctx := context.Background()
 	db := dynamotest.Open()

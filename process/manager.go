@@ -55,7 +55,7 @@ type Stats struct {
 	Polls uint64
 }
 
-type counters struct{ steps, passedOver, repeated, commands, fired, failed, polls atomic.Uint64 }
+type counters struct{ steps, ignored, repeated, commands, fired, failed, polls atomic.Uint64 }
 
 // New returns a manager. It makes no requests. Errors: [*ConfigError], [*DefinitionError], and
 // those of [repository.New].
@@ -93,7 +93,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 // Stats returns the current counts.
 func (m *Manager[S]) Stats() Stats {
 	return Stats{
-		Steps: m.stats.steps.Load(), Ignored: m.stats.passedOver.Load(), Repeated: m.stats.repeated.Load(),
+		Steps: m.stats.steps.Load(), Ignored: m.stats.ignored.Load(), Repeated: m.stats.repeated.Load(),
 		Commands: m.stats.commands.Load(), Fired: m.stats.fired.Load(), Failed: m.stats.failed.Load(), Polls: m.stats.polls.Load(),
 	}
 }
@@ -105,7 +105,7 @@ func (m *Manager[S]) Repository() *repository.Repository[S] { return m.processes
 func (m *Manager[S]) Type() string { return m.processes.Type() }
 
 // States yields the states of a process after some of its events, as [repository.Repository.States]
-// of Processes does. Manager implements [repository.AnyRepository] by this method and
+// of [Manager.Repository] does. Manager implements [repository.AnyRepository] by this method and
 // [Manager.Type].
 func (m *Manager[S]) States(ctx context.Context, id string, q repository.StatesQuery) iter.Seq2[repository.StateAfter, error] {
 	return m.processes.States(ctx, id, q)
@@ -146,8 +146,8 @@ func (m *Manager[S]) handle(ctx context.Context, in Input) error {
 		err = m.step(ctx, in, nil)
 	}
 	switch {
-	case err == nil && !ok, passedOver(err):
-		m.stats.passedOver.Add(1)
+	case err == nil && !ok, isIgnored(err):
+		m.stats.ignored.Add(1)
 		return nil
 	case err != nil:
 		return fmt.Errorf("process %s %q: event %s (%s): %w", m.definition.Type(), key, in.ID, in.Type, err)
@@ -247,7 +247,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 		return err
 	}
 	step, err := m.definition.react(own.State, process.Version > 0, in)
-	if passedOver(err) && !errors.Is(err, errOver) {
+	if isIgnored(err) && !errors.Is(err, errEnded) {
 		// The input is not delivered again. It may follow from a step that other readers see before
 		// the process shows it. So check that the process has not changed.
 		if err := m.journal.Unchanged(ctx, []storage.Place{{Aggregate: process.ID, Version: process.Version}}); err != nil {

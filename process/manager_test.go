@@ -153,7 +153,7 @@ func TestATimeoutWhoseCommandsCouldNotBeSentHasThemSentLater(t *testing.T) {
 	assert.EqualValues(t, 2, version)
 }
 
-func TestWhatIsNoneOfItsBusinessIsPassedOver(t *testing.T) {
+func TestWhatIsNoneOfItsBusinessIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	m := w.manager(w.client, w.config())
@@ -170,7 +170,7 @@ func TestWhatIsNoneOfItsBusinessIsPassedOver(t *testing.T) {
 
 	require.NoError(t, m.Handle(event(t.Context(), "e6", "o1", OrderPlaced{})))
 	require.NoError(t, m.Handle(event(t.Context(), "e7", "c", CreditReserved{Order: "o1"})))
-	require.NoError(t, m.Handle(event(t.Context(), "e8", "o1", OrderTouched{})), "it is over")
+	require.NoError(t, m.Handle(event(t.Context(), "e8", "o1", OrderTouched{})), "it has ended")
 	_, version := w.saga(m, "o1")
 	assert.EqualValues(t, 3, version)
 }
@@ -309,12 +309,12 @@ func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 				}
 			}
 			assert.Len(t, commands, 2*orders, strings.Join(w.topics(), " "))
-			assert.Empty(t, w.open(process.Query{}), "all are over")
+			assert.Empty(t, w.open(process.Query{}), "all have ended")
 		})
 	}
 }
 
-func TestWhatWasStoredIsSentThoughTheProcessIsOver(t *testing.T) {
+func TestWhatWasStoredIsSentThoughTheProcessHasEnded(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	m := w.manager(w.client, w.config())

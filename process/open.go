@@ -19,7 +19,7 @@ import (
 // The row is not in the index.
 const openRow = "open"
 
-// OpenProcess is a process that has begun and is not over.
+// OpenProcess is a process that has begun and has not ended.
 type OpenProcess struct {
 	Process aggregate.ID // the process
 	// Begun is when the first step of the process was stored, by the clock of the manager.
@@ -28,7 +28,7 @@ type OpenProcess struct {
 
 // listing returns the write of a step to the list of open processes. Most steps have none.
 func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now time.Time) ([]types.TransactWriteItem, error) {
-	if m.definition.over == nil { // its processes have no end
+	if m.definition.ended == nil { // its processes have no end
 		return nil, nil
 	}
 	after, err := m.processes.Copy(process) // Apply may change shared memory
@@ -48,15 +48,16 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 	return nil, nil
 }
 
-// OpenProcesses yields the processes that have begun and are not over, in no order, including those
-// without pending work. Query.Before selects the ones that began before that time. Only processes
-// whose definition has [Definition.EndsWhen] are listed. The sequence ends with the first error.
+// OpenProcesses yields the processes that have begun and have not ended, in no order, including
+// those without pending work. Query.Before selects the ones that began before that time. Only
+// processes whose definition has [Definition.EndsWhen] are listed. The sequence ends with the first
+// error.
 //
 // The first step of a process adds it to the list in its transaction, and the step that ends it
 // removes it. So the list differs from the journal only in these cases:
 //
 //   - A process that began before its definition had EndsWhen is not listed.
-//   - A process that was deleted from the journal, or that is over because EndsWhen was changed,
+//   - A process that was deleted from the journal, or that has ended because EndsWhen was changed,
 //     stays listed until [Backlog.Unlist].
 //   - A process that is open again because EndsWhen was changed is not listed.
 //

@@ -122,10 +122,10 @@ func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
 	switch {
 	case err == nil, errors.Is(err, errNotSet):
 		return nil
-	case !passedOver(err):
+	case !isIgnored(err):
 		return err
 	}
-	m.stats.passedOver.Add(1)
+	m.stats.ignored.Add(1)
 	gone := onlyIf(types.TransactWriteItem{Delete: m.deleteTimeout(t.process, t.name)}, t.token).Delete
 	_, err = m.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: gone.TableName, Key: gone.Key, ConditionExpression: gone.ConditionExpression,

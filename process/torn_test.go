@@ -29,7 +29,7 @@ func torn(t *testing.T, test func(t *testing.T, db *dynamotest.DB, w *world)) {
 	})
 }
 
-func TestATimeoutThatShowsBeforeItsProcessIsNotPassedOver(t *testing.T) {
+func TestATimeoutThatShowsBeforeItsProcessIsNotIgnored(t *testing.T) {
 	torn(t, func(t *testing.T, db *dynamotest.DB, w *world) {
 		m, other := w.manager(w.client, w.config()), w.manager(w.client, w.config())
 		// The item that is visible first is drawn at random.
@@ -49,7 +49,7 @@ func TestATimeoutThatShowsBeforeItsProcessIsNotPassedOver(t *testing.T) {
 	})
 }
 
-func TestAnEventIsNotPassedOverForAStateWithoutTheStepBefore(t *testing.T) {
+func TestAnEventIsNotIgnoredForAStateWithoutTheStepBefore(t *testing.T) {
 	torn(t, func(t *testing.T, db *dynamotest.DB, w *world) {
 		m, other := w.manager(w.client, w.config()), w.manager(w.client, w.config())
 		for n := range 20 {

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// WaitEnded waits until a process is over ([Definition.EndsWhen]), and returns it. It also waits
+// WaitEnded waits until a process has ended ([Definition.EndsWhen]), and returns it. It also waits
 // for a process that has not begun, since its first event may arrive later. So pass a context with
 // a deadline. Any program that has the definition can call it, even if it does not run the manager.
 //
@@ -23,8 +23,8 @@ import (
 // Errors: [ErrNotEnded] with the context's error, [*ConfigError] if the definition has no EndsWhen,
 // and those of repository.Repository.Load, such as [*journal.DeletedError].
 func (m *Manager[S]) WaitEnded(ctx context.Context, id string) (repository.Aggregate[S], error) {
-	if m.definition.over == nil {
-		return repository.Aggregate[S]{}, &ConfigError{"definition", fmt.Sprintf("of %s has no EndsWhen: none of its processes is ever over", m.definition.Type())}
+	if m.definition.ended == nil {
+		return repository.Aggregate[S]{}, &ConfigError{"definition", fmt.Sprintf("of %s has no EndsWhen: none of its processes ever ends", m.definition.Type())}
 	}
 	pauses := retry.Pauses(10*time.Millisecond, time.Second, 0)
 	for {

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-func TestACallerWaitsUntilAProcessIsOver(t *testing.T) {
+func TestACallerWaitsUntilAProcessHasEnded(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	proxy := dynamotest.NewProxy(t, w.client)
@@ -31,23 +31,23 @@ func TestACallerWaitsUntilAProcessIsOver(t *testing.T) {
 		saga repository.Aggregate[Saga]
 		err  error
 	}
-	over := make(chan result, 1)
+	ended := make(chan result, 1)
 	go func() {
 		saga, err := waiting.WaitEnded(t.Context(), "o1")
-		over <- result{saga, err}
+		ended <- result{saga, err}
 	}()
 	for _, e := range []func() error{
 		func() error { return m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})) },
 		func() error { return m.Handle(event(t.Context(), "e2", "account-9", CreditReserved{Order: "o1"})) },
 	} {
 		select {
-		case r := <-over:
-			require.Fail(t, "it is not over", "%v", r)
+		case r := <-ended:
+			require.Fail(t, "it has not ended", "%v", r)
 		default:
 		}
 		require.NoError(t, e())
 	}
-	r := await.Receive(t, over, "it must return")
+	r := await.Receive(t, ended, "it must return")
 	require.NoError(t, r.err)
 	assert.Equal(t, "approved", r.saga.State.Outcome)
 	assert.EqualValues(t, 3, r.saga.Version)
@@ -71,7 +71,7 @@ func TestAWaitForAProcessEndsWithItsContext(t *testing.T) {
 func TestALoadThatHangsIsRepeated(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		_, waiting, proxy := over(t)
+		_, waiting, proxy := endedProcess(t)
 		hung := proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }), dynamotest.Times(2))
 		_, err := waiting.WaitEnded(t.Context(), "o1")
 		require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestALoadThatHangsIsRepeated(t *testing.T) {
 func TestALoadThatMeetsTransactionsIsRepeated(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		w, waiting, proxy := over(t)
+		w, waiting, proxy := endedProcess(t)
 		// For longer than RetryBudget.
 		met := proxy.Inject(dynamotest.Conflict(), dynamotest.On("TransactGetItems"), dynamotest.Times(50))
 		ctx := context.WithValue(t.Context(), handled.Key{}, handled.Event{
@@ -96,9 +96,9 @@ func TestALoadThatMeetsTransactionsIsRepeated(t *testing.T) {
 	})
 }
 
-// over returns a world whose process o1 is over, and a manager that loads processes through a
-// proxy.
-func over(t *testing.T) (*world, *process.Manager[Saga], *dynamotest.Proxy) {
+// endedProcess returns a world whose process o1 has ended, and a manager that loads processes
+// through a proxy.
+func endedProcess(t *testing.T) (*world, *process.Manager[Saga], *dynamotest.Proxy) {
 	t.Helper()
 	w := setup(t)
 	m := w.manager(w.client, w.config())
@@ -111,7 +111,7 @@ func over(t *testing.T) (*world, *process.Manager[Saga], *dynamotest.Proxy) {
 	return w, waiting, proxy
 }
 
-func TestAProcessThatIsNeverOverIsNotWaitedFor(t *testing.T) {
+func TestAProcessThatNeverEndsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	endless := process.Define(aggregate.Define[Saga]("endless", Begun{}),

@@ -47,9 +47,9 @@ type Run struct {
 }
 
 // NewBatch returns a projection that handles the events of an aggregate in runs, with one
-// transaction for each run. A run is a number of consecutive events of one aggregate. The parts add
-// the events of a run to a sum, which starts as a zero A. Write returns the writes for the sum, one
-// for each item:
+// transaction for each run. A run is a number of consecutive events of one aggregate. The reactions
+// add the events of a run to a sum, which starts as a zero A. Write returns the writes for the sum,
+// one for each item:
 //
 //	totals, err := projection.NewBatch(client, projection.Config{},
 //		func(ctx context.Context, sum int, run projection.Run) ([]projection.Write, error) {
@@ -69,24 +69,24 @@ type Run struct {
 // already, up to [Config].MaxRun. So runs are long if there is a backlog, and have one event
 // otherwise. If a run fails or takes longer than subscriber.Config.AckDeadline, its first event is
 // tried again at once by itself, so that only an event that cannot be handled fails. The next runs
-// are half as long, see [subscriber.Position.CommitAhead]. Events without a part are acked with the
-// run. If write returns no writes, only the position is stored.
+// are half as long, see [subscriber.Position.CommitAhead]. Events without a reaction are acked with
+// the run. If write returns no writes, only the position is stored.
 //
 // Errors: [*ConfigError].
-func NewBatch[A any](client Client, config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), parts ...BatchReaction[A]) (*Projection, error) {
+func NewBatch[A any](client Client, config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), reactions ...BatchReaction[A]) (*Projection, error) {
 	if write == nil {
 		return nil, &ConfigError{"the function that writes is nil"}
 	}
-	var reactions []Reaction
+	var acks []Reaction // they only select the events
 	adds := map[string]func(aggregate.Codec, *A, *journal.Record) error{}
-	for _, part := range parts {
-		reactions = append(reactions, Reaction{
-			eventType: part.eventType,
+	for _, r := range reactions {
+		acks = append(acks, Reaction{
+			eventType: r.eventType,
 			react:     func(context.Context, aggregate.Codec, *journal.Record) ([]Write, error) { return nil, nil },
 		})
-		adds[part.eventType] = part.add
+		adds[r.eventType] = r.add
 	}
-	p, err := New(client, config, reactions...)
+	p, err := New(client, config, acks...)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func New(client Client, config Config, reactions ...Reaction) (*Projection, erro
 	p := &Projection{client: client, config: config, history: today, reactions: map[string]Reaction{}}
 	for i, r := range reactions {
 		if r.react == nil || r.eventType == "" {
-			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type: pass On, or Into, a function of an event struct whose zero value returns its EventType", i+1)}
+			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type: pass On, or Fold, a function of an event struct whose zero value returns its EventType", i+1)}
 		}
 		if _, taken := p.reactions[r.eventType]; taken {
 			return nil, &ConfigError{fmt.Sprintf("two reactions to %q: make one of them", r.eventType)}

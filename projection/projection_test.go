@@ -87,7 +87,7 @@ func effectsHappenOnce(t *testing.T, seed uint64, open func(*testing.T, projecti
 	}
 }
 
-func TestAnEventWithoutReactionIsPassedOver(t *testing.T) {
+func TestAnEventWithoutReactionIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.write("x", 0, Noted{}, Deposited{2}, Noted{}, Deposited{3})

@@ -23,11 +23,11 @@ type Aggregate[S any] struct {
 	State S
 	// Version is the sequence number of the last event, or 0 if there is none.
 	Version uint64
-	// Repeated reports that the last run of the decision wrote nothing, because the [WithCommandID]
-	// was executed before: by an earlier call, or by an earlier run of this call whose outcome was
-	// unknown. The aggregate knows the id, or for [Transaction] the journal. State and Version are
-	// the current ones, not those after the command. Both are zero if the aggregate was deleted
-	// since.
+	// Repeated reports that the last run of the decision wrote nothing, because its command
+	// ([WithCommandID]) was executed before: by an earlier call, or by an earlier run of this call
+	// whose outcome was unknown. The aggregate knows the id, or, for a [Transaction], the journal.
+	// State and Version are the current ones, not those after the command. Both are zero if the
+	// aggregate was deleted since.
 	Repeated bool
 
 	partial bool       // see Partial

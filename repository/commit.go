@@ -10,7 +10,7 @@ type Commit struct {
 	Before, After uint64
 	// Events are the events of the commit, in their order. They must not be changed.
 	Events []EventInfo
-	// CommandID is the [WithCommandID] of the call, empty if it has none.
+	// CommandID is the id of [WithCommandID], empty if the call has none.
 	CommandID string
 }
 

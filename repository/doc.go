@@ -62,11 +62,11 @@
 //
 // # Commands that take effect once
 //
-// A [WithCommandID] is stored with the commit, in the same transaction. A repeated command whose id
-// the aggregate knows writes nothing, in any process and after any time. Use it in handlers whose
-// messages may be delivered twice.
+// A command id ([WithCommandID]) is stored with the commit, in the same transaction. A repeated
+// command whose id the aggregate knows writes nothing, in any process and after any time. Use it in
+// handlers whose messages may be delivered twice.
 //
-// A CommandID also makes a command safe to repeat if it is unknown whether its commit was written.
+// A command id also makes a command safe to repeat if it is unknown whether its commit was written.
 // Execute repeats such a command by itself until the outcome is known, for at most one more
 // RetryBudget of [journal.Config]. If it still returns [journal.ErrOutcomeUnknown], execute the
 // command again later.

@@ -26,7 +26,7 @@ import (
 // reads only new events. If a decision on the cached state refuses, or writes nothing, Execute
 // reads the version. If it is another one, Execute decides again in the same attempt.
 //
-// With a [WithCommandID] the command takes effect once. If it was executed before, Execute writes
+// With [WithCommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
 // command now. A decision without events is recorded too; a refusal is not. If the aggregate was
 // deleted since, only ID and Repeated are set.
@@ -39,7 +39,7 @@ import (
 //
 // A [*RefusedError] wraps the error of a decision. All other errors are those of Load and Save,
 // except [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written.
-// For a command with a CommandID, Execute then checks whether it was executed, and runs it again if
+// For a command with an id, Execute then checks whether it was executed, and runs it again if
 // not. It does that until the outcome is known or the RetryBudget of [journal.Config] has passed
 // once more. If it still returns ErrOutcomeUnknown, execute the command again. Without a CommandID,
 // call [journal.Journal.Resolve] first.

@@ -133,7 +133,7 @@ func TestANilOptionAddsNothingAndNilWritesAreRefused(t *testing.T) {
 
 	_, err := repo.Execute(t.Context(), "42", always[Account](), repository.WithWrites(nil))
 	require.ErrorIs(t, err, journal.ErrInvalidCommit)
-	require.ErrorContains(t, err, "the function passed to Writes is nil")
+	require.ErrorContains(t, err, "the function passed to WithWrites is nil")
 	same, err := repo.Save(t.Context(), a, deposits(1), repository.WithWrites(nil))
 	require.ErrorIs(t, err, journal.ErrInvalidCommit)
 	assert.Equal(t, a, same)

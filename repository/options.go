@@ -45,7 +45,7 @@ func optionsOf(given []Option) (options, error) {
 func WithCommandID(id string) Option {
 	return func(o *options) {
 		if o.commandID = id; id == "" {
-			o.invalid = fmt.Errorf("%w: the command id is empty: omit CommandID for a command that may take effect more than once", journal.ErrInvalidCommit)
+			o.invalid = fmt.Errorf("%w: the command id is empty: omit WithCommandID for a command that may take effect more than once", journal.ErrInvalidCommit)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (o options) conflict(id aggregate.ID, version uint64) error {
 func WithWrites(actions func(Commit) ([]types.TransactWriteItem, error)) Option {
 	return func(o *options) {
 		if actions == nil {
-			o.invalid = fmt.Errorf("%w: the function passed to Writes is nil: pass one, or omit the option", journal.ErrInvalidCommit)
+			o.invalid = fmt.Errorf("%w: the function passed to WithWrites is nil: pass one, or omit the option", journal.ErrInvalidCommit)
 			return
 		}
 		o.writes = append(o.writes, actions)
@@ -101,7 +101,7 @@ func (o options) writesOf(c Commit) (writes []types.TransactWriteItem, err error
 	return writes, nil
 }
 
-// callersError is the error of a function passed to Writes. Its chain says nothing about the
+// callersError is the error of a function passed to WithWrites. Its chain says nothing about the
 // outcome of the commit.
 type callersError struct{ err error }
 

@@ -10,8 +10,8 @@ import (
 
 // The dimensions of the table of outcomes. Each value is a part of the name of a cell.
 const (
-	byExecute = "Execute"
-	byParts   = "a Transaction with one participant"
+	byExecute     = "Execute"
+	byTransaction = "a Transaction with one participant"
 
 	withoutEvents = "no events"
 	withEvents    = "events"

@@ -88,7 +88,7 @@ func resultOf(c cell, a repository.Aggregate[Account], id string, err error) str
 		repetition = again
 	}
 	var none repository.Aggregate[Account]
-	if c.call == byParts {
+	if c.call == byTransaction {
 		none.ID = account(id) // a participant has its ID in any case
 	}
 	switch {

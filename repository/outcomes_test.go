@@ -19,10 +19,10 @@ import (
 // the table is a combination of what is stored, what is cached, the options of the call, what the
 // decision does, and what happens meanwhile. The outcome of a cell follows from the rules of
 // model.run.
-func TestExecuteAndPartsEndAsTheTableSays(t *testing.T) {
+func TestExecuteAndTransactionsEndAsTheTableSays(t *testing.T) {
 	t.Parallel()
 	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
-		for _, call := range []string{byExecute, byParts} {
+		for _, call := range []string{byExecute, byTransaction} {
 			for _, incident := range incidents {
 				t.Run(call+", "+incident, func(t *testing.T) {
 					t.Parallel()
@@ -51,7 +51,7 @@ const mostFailures = 5
 // Each reason for the end of a call is the outcome of some cell, and each rule excludes some cell.
 func TestTheTableOfOutcomesHasACellForEachRule(t *testing.T) {
 	t.Parallel()
-	for _, call := range []string{byExecute, byParts} {
+	for _, call := range []string{byExecute, byTransaction} {
 		ends, excluded := map[string]int{}, map[string]int{}
 		for _, layout := range layouts {
 			for _, incident := range incidents {

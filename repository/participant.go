@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Participant is an aggregate of a decision over several; see [Transaction]. Repository.AddTo makes
-// it.
+// Participant is an aggregate of a decision over several; see [Transaction]. [Repository.AddTo]
+// makes it.
 type Participant[S any] struct {
 	aggregate.Participant[S]
 

@@ -158,7 +158,7 @@ func TestAnAggregateIsLoadedAsItWasAfterEachEvent(t *testing.T) {
 	})
 }
 
-func TestLoadAtStartsFromTheLatestRedundantSnapshotThatIsNotLater(t *testing.T) {
+func TestLoadAtVersionStartsFromTheLatestRedundantSnapshotThatIsNotLater(t *testing.T) {
 	t.Parallel()
 	db, s := onDynamotest(t)
 	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(50), Redundancy: &repository.Redundancy{Keep: 10}})
@@ -376,7 +376,7 @@ func (p picky) DecodeSnapshot(payload []byte, state any) (uint64, error) {
 	return p.number, p.err
 }
 
-func TestLoadAtPassesOverSnapshotsThatItCannotUse(t *testing.T) {
+func TestLoadAtVersionPassesOverSnapshotsThatItCannotUse(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		schema uint64 // of the snapshots from event 5
@@ -413,7 +413,7 @@ func TestLoadAtPassesOverSnapshotsThatItCannotUse(t *testing.T) {
 	}
 }
 
-func TestLoadAtTakesNoSnapshotOfAnotherProgramThatIsOfALaterEvent(t *testing.T) {
+func TestLoadAtVersionTakesNoSnapshotOfAnotherProgramThatIsOfALaterEvent(t *testing.T) {
 	t.Parallel()
 	s := setup(t).typing(t, depositedByPeer)
 	repo := s.accounts(t, repository.Config{SnapshotCodec: peerCodec{}})

@@ -11,7 +11,7 @@ import (
 )
 
 // Save appends events to an aggregate, 1 to 99 of them in one atomic write, and returns the
-// aggregate after them. Without events and without a [WithCommandID] it does nothing. The events
+// aggregate after them. Without events and without [WithCommandID] it does nothing. The events
 // carry the metadata of the context; see [aggregate.ContextWithMetadata].
 //
 // The version of the aggregate is the condition: if another writer has committed meanwhile, the

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Stats counts the work of a repository since it was made. A commit of [Transaction] counts for the
-// repository of each participant that has events.
+// Stats counts the work of a repository since it was made. A commit of a [Transaction] counts for
+// the repository of each participant that has events.
 type Stats struct {
 	// Decisions counts the runs of decisions by Execute. A call with conflicts has several runs.
 	Decisions uint64

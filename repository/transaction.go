@@ -43,7 +43,7 @@ type Transaction struct{ all participants }
 // The participants are read by separate requests, so their states may never have existed together.
 // Execute returns the error of a decision only after a transaction has shown that no version has
 // changed. The same holds for a decision that appends nothing. A single participant that was just
-// read is not read again, except before the first refusal of a call with a [WithCommandID].
+// read is not read again, except before the first refusal of a call with [WithCommandID].
 //
 // After a success each participant has its aggregate, see [Participant.Aggregate]. The events carry
 // the metadata of the context. They have one commit id in all aggregates.

@@ -100,7 +100,7 @@ func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *tes
 	})
 }
 
-func TestARefusedWriteDoesNotCountWhereAnotherPartHasMoved(t *testing.T) {
+func TestARefusedWriteDoesNotCountWhereAnotherParticipantHasMoved(t *testing.T) {
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
 		_, err := s.direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 			TableName: aws.String("rows"), BillingMode: types.BillingModePayPerRequest,
@@ -137,7 +137,7 @@ func TestARefusedWriteDoesNotCountWhereAnotherPartHasMoved(t *testing.T) {
 }
 
 // The outcome is unknown, the next run cannot load, and then the commit arrives.
-func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
+func TestAParticipantThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
 	eachInMemoryInFakeTime(t, func(t *testing.T, db *dynamotest.DB, s0 store) {
 		endow(t, s0.accounts(t, repository.Config{}), "read", 7)
 		s := through(t, s0.direct).open(t, journal.Config{RetryBudget: 300 * time.Millisecond})
@@ -197,7 +197,7 @@ func keyOfMap(m map[string]types.AttributeValue) (text string) {
 	return text
 }
 
-func TestAPartThatAppendsAnEventThatIsNoneIsRefused(t *testing.T) {
+func TestAParticipantThatAppendsAnEventThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	_, s := onDynamotest(t)
 	var tx repository.Transaction

@@ -22,7 +22,7 @@ import (
 
 // If DynamoDB throttles a commit, the call must not read the versions, because that would start
 // another retry budget.
-func TestThrottlingEndsACallWithOneRetryBudgetThoughAPartMoves(t *testing.T) {
+func TestThrottlingEndsACallWithOneRetryBudgetThoughAParticipantMoves(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
 		t.Run(string(layout), func(t *testing.T) {

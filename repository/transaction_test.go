@@ -43,7 +43,7 @@ func TestADecisionOverSeveralAggregatesIsOneCommit(t *testing.T) {
 		accounts, baskets := s.accounts(t, repository.Config{}), s.baskets(t, repository.Config{})
 		endow(t, accounts, "alice", 100)
 		var tx repository.Transaction
-		from, to, basketPart := accounts.AddTo(&tx, "alice"), accounts.AddTo(&tx, "bob"), baskets.AddTo(&tx, "b")
+		from, to, shopping := accounts.AddTo(&tx, "alice"), accounts.AddTo(&tx, "bob"), baskets.AddTo(&tx, "b")
 		s.calls.Reset()
 		ctx := aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{"k": "v"})
 
@@ -51,14 +51,14 @@ func TestADecisionOverSeveralAggregatesIsOneCommit(t *testing.T) {
 			assert.Equal(t, Account{100}, from.State)
 			assert.EqualValues(t, 1, from.Version)
 			assert.Zero(t, to.State)
-			basketPart.Append(Added{"pen", 1}, Added{"ink", 2})
+			shopping.Append(Added{"pen", 1}, Added{"ink", 2})
 			return transfer(from, to, 30)()
 		})
 
 		require.NoError(t, err)
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("alice"), State: Account{70}, Version: 2}, bare(from.Aggregate()))
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("bob"), State: Account{30}, Version: 1}, bare(to.Aggregate()))
-		assert.Equal(t, repository.Aggregate[Basket]{ID: basket("b"), State: Basket{Items: map[string]int{"pen": 1, "ink": 2}}, Version: 2}, bare(basketPart.Aggregate()))
+		assert.Equal(t, repository.Aggregate[Basket]{ID: basket("b"), State: Basket{Items: map[string]int{"pen": 1, "ink": 2}}, Version: 2}, bare(shopping.Aggregate()))
 		assert.Equal(t, 1, s.calls.Counts()["TransactWriteItems"])
 		assert.Zero(t, s.calls.Counts()["PutItem"])
 		last := s.records(t, account("alice"))[1]
@@ -248,7 +248,7 @@ func TestAnUnknownOutcomeOfSeveralAggregatesCanBeResolved(t *testing.T) {
 	assert.True(t, written)
 }
 
-func TestAPartCanBeForOneVersionAlone(t *testing.T) {
+func TestAParticipantCanBeForOneVersionAlone(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
@@ -275,7 +275,7 @@ func TestAPartCanBeForOneVersionAlone(t *testing.T) {
 	})
 }
 
-func TestPartsThatCannotBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
+func TestParticipantsThatCannotBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	accounts, another := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
@@ -320,7 +320,7 @@ func TestPartsThatCannotBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
 	require.ErrorIs(t, tx.Execute(t.Context(), nil), repository.ErrNilDecision)
 }
 
-func TestAnAggregateThatWasDeletedCannotBePartOfADecision(t *testing.T) {
+func TestAnAggregateThatWasDeletedCannotBeAParticipant(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts := s.accounts(t, repository.Config{Cache: 10})

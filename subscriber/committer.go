@@ -233,7 +233,7 @@ func (c *committer) committed(st *stream) (uint64, error) {
 	return st.Stored.Load(), err
 }
 
-// SaveCursor moves the shard's cursor as far as possible: up to where the last trailing read has
+// saveCursor moves the shard's cursor as far as possible: up to where the last trailing read has
 // come, and not past an event that is unstored, unless its aggregate is on the behind list.
 func (c *committer) saveCursor(ctx context.Context) error {
 	p := c.sequencer.Progress()

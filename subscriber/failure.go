@@ -162,7 +162,7 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 	return nil
 }
 
-// NoteFailure stores why a stream waits, for its entry on the behind list.
+// noteFailure stores why a stream waits, for its entry on the behind list.
 func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int) {
 	d.sequencer.NoteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
 }

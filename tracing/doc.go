@@ -37,8 +37,8 @@
 //	process.Config{Middleware: tracing.StepMiddleware(tracing.Config{})}
 //
 // A timeout is stored with the span of the step that set it, and the step of the timeout is linked
-// to that step. Without Steps, the events of a timeout carry the span of the context in which the
-// timeout was set.
+// to that step. Without StepMiddleware, the events of a timeout carry the span of the context in
+// which the timeout was set.
 //
 // # Without a span for each commit
 //
@@ -49,11 +49,10 @@
 // # Spans
 //
 //	commit {type}    producer  Execute and Save of a Repository, with all attempts
-//
-// commit {types}   producer  Execute of a Transaction, with all attempts, as "commit account,
-// basket" step {type}      producer  one step of a process manager, with its commands; see
-// [StepMiddleware]
-//
+//	commit {types}   producer  Execute of a Transaction, with all attempts,
+//	                           as "commit account, basket"
+//	step {type}      producer  one step of a process manager, with its commands;
+//	                           see StepMiddleware
 //	publish {topic}  producer  Publish; one span for each span in the messages' contexts
 //	process {topic}  consumer  one handling of one message
 //
@@ -61,9 +60,8 @@
 //
 //	messaging.system                   millrace; not for messages of another subscriber
 //	messaging.operation.name, .type    commit, step, publish: send; process: process
-//
-// messaging.destination.name         the topic, which is the aggregate type; not of a Transaction
-//
+//	messaging.destination.name         the topic, which is the aggregate type;
+//	                                   not of a Transaction
 //	messaging.batch.message_count      number of events or messages, if it is not 1
 //	messaging.message.id               process, step of an event, publish of one message: event id
 //	messaging.message.body.size        process: bytes of the payload
@@ -72,10 +70,8 @@
 //	error.type                         if the status is an error, see below
 //	millrace.aggregate.id              the id without its type; publish: only of one message;
 //	                                   not of a Transaction
-//
-// millrace.aggregates                commit of a Transaction: type and id of each, with a hyphen
-// between
-//
+//	millrace.aggregates                commit of a Transaction: type and id of each,
+//	                                   with a hyphen between
 //	millrace.aggregate.version         commit, not of a Transaction: the version after it
 //	millrace.commit.outcome            commit: committed, nothing, repeated, refused, unknown or
 //	                                   failed; step: nothing, unknown or failed

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Participant returns the aggregate of the scenario as a part of a decision over several
+// Participant returns the aggregate of the scenario as a participant of a decision over several
 // aggregates; see [Transaction]. Its ID has a Type and no Value. Set the Value if the decision uses
 // it.
 func (s *Scenario[S]) Participant() *aggregate.Participant[S] { return &s.participant }
@@ -124,4 +124,4 @@ func (s *Scenario[S]) expectErrorFunc(check func(t testing.TB, err error)) {
 
 // forgotten is the failure of a scenario to which a decision appended although the scenario was not
 // among its [Transaction].
-const forgotten = "a decision appended events to it, but it is not among the scenarios of When"
+const forgotten = "a decision appended events to it, but it is not in the Transaction"

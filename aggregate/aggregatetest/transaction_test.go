@@ -86,12 +86,12 @@ func TestScenariosOfSeveralAggregatesFail(t *testing.T) {
 		"a scenario that is not among the participants": {func(t testing.TB) {
 			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
 			aggregatetest.Transaction{from}.When(transfer(from.Participant(), to.Participant(), 1))
-		}, "not among the scenarios of When"},
+		}, "not in the Transaction"},
 		"an expectation of a scenario that is not among the participants": {func(t testing.TB) {
 			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
 			aggregatetest.Transaction{from}.When(transfer(from.Participant(), to.Participant(), 1))
 			to.Then(Deposited{Currency: "EUR", Amount: 1})
-		}, "not among the scenarios of When"},
+		}, "not in the Transaction"},
 		"a scenario twice": {func(t testing.TB) {
 			from := aggregatetest.Given(t, Wallets, funds)
 			aggregatetest.Transaction{from, from}.When(func() error { return nil })

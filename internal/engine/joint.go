@@ -166,7 +166,7 @@ func (t *jointCommit) build(drafts []Draft) error {
 	return nil
 }
 
-// BytesOf estimates the size of a part without what a layout can leave out. The estimate is rarely
+// bytesOf estimates the size of a part without what a layout can leave out. The estimate is rarely
 // too low.
 func (t *jointCommit) bytesOf(d *Draft) (bytes int) {
 	bytes = 1<<10 + 2*len(d.Aggregate.String()) // of a head

@@ -74,7 +74,7 @@ var Programs = []Program{
 		Name: "groups: List, Get, Lag, Estimate, Behind, Parked, SelectParked, Skipped", As: []string{"Load"},
 		Both: Needs{JournalIndex: index, Checkpoint: "Query GetItem BatchGetItem"}, Classic: Needs{Snapshot: "Query"},
 	},
-	{Name: "Applied, WaitApplied", Both: Needs{Journal: "GetItem BatchGetItem", Snapshot: "GetItem", Checkpoint: "GetItem BatchGetItem"}, Packed: Needs{Snapshot: "BatchGetItem"}},
+	{Name: "Position, WaitApplied", Both: Needs{Journal: "GetItem BatchGetItem", Snapshot: "GetItem", Checkpoint: "GetItem BatchGetItem"}, Packed: Needs{Snapshot: "BatchGetItem"}},
 	{
 		Name: "WaitIdle", Both: Needs{Checkpoint: "GetItem UpdateItem Query BatchGetItem"},
 		Classic: Needs{Snapshot: "Query"}, Packed: Needs{JournalIndex: index},

@@ -15,8 +15,8 @@ var (
 
 // Roles are all roles, in the order of the documentation.
 var Roles = []Role{
-	{Name: "application", Does: "an App with all its parts, and existing tables", Programs: slices.Concat(writer, consumer, process, []string{
-		"projection", "with writes of the caller", "live", "readmodel", "Applied, WaitApplied", "WaitIdle", "Topics", "Backlog: Due",
+	{Name: "application", Does: "an App with everything that it can run, and existing tables", Programs: slices.Concat(writer, consumer, process, []string{
+		"projection", "with writes of the caller", "live", "readmodel", "Position, WaitApplied", "WaitIdle", "Topics", "Backlog: Due",
 	})},
 	{Name: "writer", Does: "repositories and publishers", Programs: writer},
 	{Name: "consumer", Does: "subscribers", Programs: consumer},

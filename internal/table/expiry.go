@@ -33,7 +33,7 @@ func (s *Table) NeedsExpiry(ctx context.Context, removal journaltype.RemoveOptio
 		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
 		return nil
 	}
-	return &journaltype.ConfigError{Field: "Removal.After", Reason: fmt.Sprintf(
+	return &journaltype.ConfigError{Field: "RemoveOptions.After", Reason: fmt.Sprintf(
 		"needs time to live on attribute %q of table %q, which is off: turn it on, or leave After 0 to delete at once", s.Config.Attributes.TTL, name)}
 }
 

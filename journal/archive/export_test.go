@@ -67,7 +67,7 @@ func TestAnExportGoesOnAfterDamage(t *testing.T) {
 	}
 }
 
-func TestResumeRefusesWhatIsNoArchive(t *testing.T) {
+func TestResumePositionRefusesWhatIsNoArchive(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"notes of mine\n", "{}\n", "[1,2", `{"kind":"archive","format":"else"}` + "\n", `{"kind":"archive","format":"millrace-archive","version":2}` + "\n"} {
 		_, err := archive.ResumePosition(bytes.NewBufferString(text))

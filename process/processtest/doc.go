@@ -12,7 +12,7 @@
 //
 // A failure shows missing values with a minus sign, unexpected values with a plus sign, the fields
 // of values that differ, and then the whole step. If the input led to no step, it says why: the
-// event has no reaction or belongs to no process, the process has not begun or is over, or the
+// event has no reaction or belongs to no process, the process has not begun or has ended, or the
 // reaction had nothing to do or failed. For a timeout that cannot fire it says whether it was never
 // set, was cancelled, or has fired.
 //

@@ -54,7 +54,7 @@ func ExampleScenario_ThenIgnored() {
 		When(Tock{For: "anna"}).
 		ThenCancelled("alarm")
 	// Output:
-	// When 4 (event "tock"): ignored: its process is over since When 2 (timeout "alarm"),
-	// which led to the state processtest_test.Watch{Woken: true}
+	// When 4 (event "tock"): ignored: its process has ended: When 2 (timeout "alarm")
+	// led to the state processtest_test.Watch{Woken: true}
 	// (if this is expected, call ThenIgnored)
 }

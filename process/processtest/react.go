@@ -27,8 +27,8 @@ func (s *Scenario[S]) react(in process.Input) {
 		return
 	}
 	s.step, s.err = result.step, result.err
-	if s.overFrom != "" && errors.Is(s.err, process.ErrIgnored) {
-		s.err = fmt.Errorf("%w since %s, which led to the state %s", s.err, s.overFrom, diff.Show(s.state))
+	if s.endedBy != "" && errors.Is(s.err, process.ErrIgnored) {
+		s.err = fmt.Errorf("%w: %s led to the state %s", s.err, s.endedBy, diff.Show(s.state))
 	}
 	if s.err != nil || !s.apply(s.step.Events()) || !s.sendable(s.step.Commands()) {
 		return
@@ -75,8 +75,8 @@ func (s *Scenario[S]) apply(events aggregate.Events[S]) bool {
 		return false
 	}
 	s.state = state
-	if s.overFrom == "" && s.history.Len() > 0 && s.definition.Ended(s.state) {
-		s.overFrom = s.where()
+	if s.endedBy == "" && s.history.Len() > 0 && s.definition.Ended(s.state) {
+		s.endedBy = s.where()
 	}
 	return true
 }

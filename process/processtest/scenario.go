@@ -31,7 +31,7 @@ type Scenario[S any] struct {
 	input      string          // the latest input, for failures
 	key        string          // id of the process, after its first input
 	keyFrom    string          // the first input with that key
-	overFrom   string          // the input that made the process over
+	endedBy    string          // the input that ended the process
 	set        map[string]bool // names of the timeouts that are set
 	// Timeouts that are no longer set, and why.
 	gone   map[string]string
@@ -289,15 +289,15 @@ func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	return s
 }
 
-// ThenEnded expects that the process is over.
+// ThenEnded expects that the process has ended.
 func (s *Scenario[S]) ThenEnded() *Scenario[S] {
 	s.t.Helper()
 	switch {
 	case s.failed:
 	case s.history.Len() == 0:
-		s.fail("the process is not over: it has not begun")
+		s.fail("the process has not ended: it has not begun")
 	case !s.definition.Ended(s.state):
-		s.fail("the process is not over: EndsWhen does not hold for its state %s", diff.Show(s.state))
+		s.fail("the process has not ended: EndsWhen returns false for its state %s", diff.Show(s.state))
 	}
 	return s
 }

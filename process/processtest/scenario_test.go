@@ -169,7 +169,7 @@ the step was:
 			func(t testing.TB) { started(t).When(unknown{}).Then() },
 			`When 2 (event "unknown"): ignored: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, call ThenIgnored)`,
 		},
-		"no reaction, of a process that is over": {
+		"no reaction, of a process that has ended": {
 			func(t testing.TB) { processtest.Given(t, watches, Rang{}).When(unknown{}) },
 			`When 1 (event "unknown"): ignored: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, call ThenIgnored)`,
 		},
@@ -193,11 +193,11 @@ the step was:
 		},
 		"over": {
 			func(t testing.TB) { started(t).WhenTimeout("alarm", "anna").When(Tock{"anna"}).ThenCancelled("alarm") },
-			`When 3 (event "tock"): ignored: its process is over since When 2 (timeout "alarm"), which led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenIgnored)`,
+			`When 3 (event "tock"): ignored: its process has ended: When 2 (timeout "alarm") led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenIgnored)`,
 		},
 		"over from the start": {
 			func(t testing.TB) { processtest.Given(t, watches, Rang{}).When(Tock{"anna"}) },
-			`When 1 (event "tock"): ignored: its process is over since Given, which led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenIgnored)`,
+			`When 1 (event "tock"): ignored: its process has ended: Given led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenIgnored)`,
 		},
 		"another process": {
 			func(t testing.TB) { started(t).When(Tock{"berta"}).Then(Wound{}) },
@@ -253,11 +253,11 @@ the step was:
 		},
 		"not over": {
 			func(t testing.TB) { processtest.Given(t, watches, Wound{}).ThenEnded() },
-			`Given: the process is not over: EndsWhen does not hold for its state processtest_test.Watch{}`,
+			`Given: the process has not ended: EndsWhen returns false for its state processtest_test.Watch{}`,
 		},
 		"not over, as it has not begun": {
 			func(t testing.TB) { processtest.Given(t, watches).ThenEnded() },
-			`Given: the process is not over: it has not begun`,
+			`Given: the process has not ended: it has not begun`,
 		},
 		"another state": {
 			func(t testing.TB) { processtest.Given(t, watches).ThenState(Watch{Woken: true}) },

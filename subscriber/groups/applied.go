@@ -70,7 +70,8 @@ func (g *Group) applied(ctx context.Context, id aggregate.ID) (uint64, error) {
 // subscriber.Timing.CommitInterval (default: 1 second). Lower it if callers wait for such events.
 //
 // Errors: [ErrNotApplied] with the error of the context, and with [ErrNoGroup] if the group does
-// not exist; those of Applied. None of these errors means that the event will never be applied.
+// not exist; those of [Groups.Position]. None of these errors means that the event will never be
+// applied.
 func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	return g.wait(ctx, group, id, number, false)
 }

@@ -99,7 +99,7 @@ func TestOperationsThatNeedExternalPositionsAreRefused(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"Skip":           func() error { return s.Skip(t.Context(), group, account("x"), 2) },
 		"ResetAggregate": func() error { return s.ResetAggregate(t.Context(), group, account("x"), 0) },
-		"Applied":        func() error { _, err := s.Position(t.Context(), group, account("x")); return err },
+		"Position":       func() error { _, err := s.Position(t.Context(), group, account("x")); return err },
 		"WaitApplied":    func() error { return s.WaitApplied(t.Context(), group, account("x"), 1) },
 		"Lag":            func() error { _, err := s.Lag(t.Context(), groups.LagOptions{}); return err },
 		"Estimate":       func() error { _, err := s.Estimate(t.Context()); return err },

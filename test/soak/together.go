@@ -14,18 +14,18 @@ type pair [2]uint64
 // together decides on two things at once, and depends on a third one.
 func (w *writer) together() {
 	ids := map[string]bool{}
-	var parts []*repository.Participant[state]
-	var all repository.Transaction
+	var participants []*repository.Participant[state]
+	var tx repository.Transaction
 	for range 20 {
-		if id := w.thing(w.random); !ids[id] && len(parts) < 3 {
+		if id := w.thing(w.random); !ids[id] && len(participants) < 3 {
 			ids[id] = true
-			parts = append(parts, w.repo.AddTo(&all, id))
+			participants = append(participants, w.repo.AddTo(&tx, id))
 		}
 	}
-	if len(parts) < 3 {
+	if len(participants) < 3 {
 		return
 	}
-	one, other, n, seed := parts[0], parts[1], 1+w.random.IntN(3), w.random.Uint64()
+	one, other, n, seed := participants[0], participants[1], 1+w.random.IntN(3), w.random.Uint64()
 	commands := pair{w.truth.command(one.ID.Value), w.truth.command(other.ID.Value)}
 	w.truth.pair(commands)
 	floors := map[string]uint64{}
@@ -36,9 +36,9 @@ func (w *writer) together() {
 		}
 		told[id] = w.mortal("together", id)
 	}
-	err := all.Execute(w.alive, func() error {
+	err := tx.Execute(w.alive, func() error {
 		sum := uint64(0)
-		for _, p := range parts {
+		for _, p := range participants {
 			w.seen("a decision over several", p.ID.Value, p.State.Count, p.State, floors[p.ID.Value])
 			sum += p.State.Sum
 			for i := range p.State.Recent {
@@ -58,21 +58,21 @@ func (w *writer) together() {
 	case errors.As(err, &deleted):
 		told[deleted.ID.Value](err)
 	case err == nil:
-		for _, p := range parts {
+		for _, p := range participants {
 			a := p.Aggregate()
 			told[p.ID.Value](nil)
 			w.seen("Execute over several", p.ID.Value, a.Version, a.State, floors[p.ID.Value])
 			w.held[p.ID.Value] = a
 		}
 	}
-	for i, p := range parts[:2] {
-		w.recordOutcome(commands[i], "together", n, p.Version+1, partOf(err, p))
+	for i, p := range participants[:2] {
+		w.recordOutcome(commands[i], "together", n, p.Version+1, errorOf(err, p))
 	}
 }
 
-// partOf returns the error as it concerns one of the parts. The error of any part says whether the
-// commit was written.
-func partOf(err error, p *repository.Participant[state]) error {
+// errorOf returns the error as it concerns one of the participants. The error of any of them says
+// whether the commit was written.
+func errorOf(err error, p *repository.Participant[state]) error {
 	var unknown *journal.OutcomeUnknownError
 	if !errors.As(err, &unknown) {
 		return err

@@ -54,7 +54,7 @@ func TestWhatMayBeOnItsWayIsUndoneWhenNobodyAnswers(t *testing.T) {
 		ThenEnded()
 }
 
-func TestAnAnswerForAnOrderThatIsNotKnownIsPassedOver(t *testing.T) {
+func TestAnAnswerForAnOrderThatIsNotKnownIsIgnored(t *testing.T) {
 	t.Parallel()
 	processtest.Given(t, saga.Definition).
 		When(services.CreditReserved{Order: "o1"}).

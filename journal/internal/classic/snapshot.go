@@ -127,7 +127,7 @@ func (l *layout) addRedundant(t *transaction, head table.Item, r *storage.Redund
 	head[attrRedundant] = table.ListValue(listed)
 }
 
-// SetSnapshot sets the attributes of a snapshot on the head or on a row of its own.
+// setSnapshot sets the attributes of a snapshot on the head or on a row of its own.
 func (l *layout) setSnapshot(it table.Item, s *journaltype.Snapshot) {
 	it[l.Config.Attributes.Payload] = table.BinaryValue(s.Payload)
 	engine.SetEncoding(it, s.Encoding)

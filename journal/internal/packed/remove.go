@@ -31,7 +31,7 @@ const blanksAtOnce = 16
 
 // errNoExpiry returns the error for a removal that should wait for a time to live.
 func errNoExpiry() error {
-	return &journaltype.ConfigError{Field: "Removal.After", Reason: "is set, but in the packed layout commits have no time to live: " +
+	return &journaltype.ConfigError{Field: "RemoveOptions.After", Reason: "is set, but in the packed layout commits have no time to live: " +
 		"leave it 0, and remove the events when all groups have read them"}
 }
 

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/tracing"
 )
 
-// Metrics serves the metrics of all parts that were added to the App.
+// Metrics serves the metrics of everything that was added to the App.
 func Metrics(app *millrace.App) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics.Collectors(app)...)
@@ -40,7 +40,7 @@ func Trace(provider trace.TracerProvider) (millrace.Config, process.Config) {
 		process.Config{Middleware: tracing.StepMiddleware(tracing.Config{})} // of each manager
 }
 
-// Logger logs what all parts of an App do.
+// Logger logs what an App does.
 func Logger() millrace.Config {
 	return millrace.Config{Logger: watermill.NewSlogLogger(slog.Default())}
 }

@@ -101,7 +101,7 @@ func totals(ctx context.Context, db *sql.DB, j *journal.Journal, router *message
 		Positions: store, // required: the positions of the group are in the SQL database
 	}, nil)
 	check(err)
-	handle, err := store.React( // one reaction for each event type; other events are passed over
+	handle, err := store.React( // one reaction for each event type; other events are ignored
 		sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
 			_, err := tx.ExecContext(ctx, "UPDATE accounts SET total = total + $1 WHERE id = $2", e.Amount, r.Aggregate.Value)
 			return err

@@ -104,7 +104,7 @@ sent: all, those of one type, or those of one process.
 
 With --json commands are shown with their payloads.
 
-With --open, list the processes that have begun and are not over, the oldest first, with their last
+With --open, list the processes that have begun and have not ended, the oldest first, with their last
 event and their state. It lists only processes whose definition has EndsWhen. It does not show
 encrypted states.
 
@@ -154,7 +154,7 @@ the type, as other commands check a topic.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&overdue, "overdue", false, "only timeouts that are due, and commands")
 	flags.BoolVar(&failed, "failed", false, "only timeouts and commands that have failed")
-	flags.BoolVar(&open, "open", false, "list the processes that have begun and are not over")
+	flags.BoolVar(&open, "open", false, "list the processes that have begun and have not ended")
 	flags.DurationVar(&older, "older", 0, "with --open: only processes that began at least this `duration` ago, such as 24h")
 	flags.IntVar(&limit, "limit", limit, "with --open: `number` of processes to show; 0 is all")
 	return cmd

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// processLine is a process that has begun and is not over.
+// processLine is a process that has begun and has not ended.
 type processLine struct {
 	Kind      string        `json:"kind"` // "process", "unlisted"
 	Process   aggregateName `json:"process"`
@@ -170,7 +170,7 @@ func (a *app) unlistProcess() *cobra.Command {
 		Use:   "unlist TYPE ID [flags]",
 		Short: "Remove a process from the list of open processes",
 		Long: `Remove a process from the list of open processes, for example because it was deleted from the journal,
-or because it is over by a later version of its definition. Nothing else of the process changes. If
+or because a later version of its definition says that it has ended. Nothing else of the process changes. If
 the process continues, it is not listed again.`,
 		Example: "  millrace process unlist order-saga o1",
 		Args:    wants("TYPE", "ID"),
