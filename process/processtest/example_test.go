@@ -16,7 +16,7 @@ type printer struct{ testing.TB }
 func (printer) Helper()        {}
 func (printer) Cleanup(func()) {}
 func (printer) Fatalf(format string, args ...any) {
-	fmt.Println(strings.NewReplacer(", which led", ",\nwhich led", " (if", "\n(if").Replace(fmt.Sprintf(format, args...)))
+	fmt.Println(strings.NewReplacer(" led", "\nled", " (if", "\n(if").Replace(fmt.Sprintf(format, args...)))
 }
 
 // A process from its first event to its end, with a timeout in between. A failure shows the whole
