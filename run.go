@@ -126,7 +126,7 @@ func (a *App) Run(ctx context.Context) error {
 }
 
 // Start runs the App in the background, and returns when everything has started, see
-// [App.Running]. If the App cannot start, Start returns the error of [Aps.Run]. If ctx ends during
+// [App.Running]. If the App cannot start, Start returns the error of [App.Run]. If ctx ends during
 // the start, it returns the error of ctx.
 //
 // stop stops the App, waits for its end, and returns the error of Run. Further calls return the
