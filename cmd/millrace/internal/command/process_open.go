@@ -170,8 +170,8 @@ func (a *app) unlistProcess() *cobra.Command {
 		Use:   "unlist TYPE ID [flags]",
 		Short: "Remove a process from the list of open processes",
 		Long: `Remove a process from the list of open processes, for example because it was deleted from the journal,
-or because a later version of its definition says that it has ended. Nothing else of the process changes. If
-the process continues, it is not listed again.`,
+or because a later version of its definition says that it has ended. Nothing else of the process
+changes. If the process continues, it is not listed again.`,
 		Example: "  millrace process unlist order-saga o1",
 		Args:    wants("TYPE", "ID"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
