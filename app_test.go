@@ -609,7 +609,10 @@ func TestPositionsOfProjectionsAreStoredSoonUnlessConfigured(t *testing.T) {
 		topics := []string{"order"}
 		_, err := app.Project(millrace.Group{Name: "items", Topics: topics}, noWrites)
 		require.NoError(t, err)
-		require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: topics}, func(*message.Message) error { return nil }))
+		audit := millrace.Group{Name: "audit", Topics: topics, Subscriber: func(c *subscriber.Config) {
+			assert.Equal(t, configured, c.Timing.CommitInterval, "the function of the App comes before that of the group")
+		}}
+		require.NoError(t, app.Handle(audit, func(*message.Message) error { return nil }))
 		assert.Equal(t, map[string]time.Duration{"items": want, "audit": configured}, got)
 	}
 }

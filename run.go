@@ -229,8 +229,8 @@ func (r *run) ended(e end) {
 	}
 }
 
-// wait waits until a channel is closed. It returns an error if ctx, or anything that the
-// App runs, ends before.
+// wait waits until a channel is closed. It returns an error if ctx, or anything that the App runs,
+// ends before.
 func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:

@@ -111,8 +111,8 @@ type stream struct {
 	last    [sha256.Size]byte
 }
 
-// encode returns the text to send for an event. It returns a comment if the client already has the
-// event.
+// encode returns the text to send for an update. It returns a comment if the client already has the
+// update.
 func (s *stream) encode(u Update) ([]byte, error) {
 	text, err := u.encode()
 	if err != nil {

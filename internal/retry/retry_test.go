@@ -47,3 +47,14 @@ func TestSpreadIsAHalfMoreOrLess(t *testing.T) {
 	}
 	assert.Zero(t, retry.Spread(0))
 }
+
+func TestPausesStopAfterTheirLimit(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		limited, endless := retry.Pauses(10, 50, time.Minute), retry.Pauses(10, 50, 0)
+		assert.NotEqual(t, backoff.Stop, limited.NextBackOff())
+		assert.True(t, retry.Sleep(t.Context(), time.Hour))
+		assert.Equal(t, backoff.Stop, limited.NextBackOff())
+		assert.NotEqual(t, backoff.Stop, endless.NextBackOff())
+	})
+}
