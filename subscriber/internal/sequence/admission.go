@@ -4,7 +4,7 @@ import "time"
 
 // Admit reports whether a worker may deliver events of a stream. It may not while too many
 // positions are unstored, as in an outage of the store. Otherwise acked positions would fill the
-// memory, be stored late, and be delivered again after a crash. admit requests a flush, and the
+// memory, be stored late, and be delivered again after a crash. Admit requests a flush, and the
 // stream returns to the workers when some positions are stored.
 func (q *Sequencer[W]) Admit(st *Stream[W]) bool {
 	q.mu.Lock()

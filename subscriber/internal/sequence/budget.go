@@ -59,7 +59,7 @@ func (b *Budget) Release(n int) {
 //
 // One stream may hold the whole budget, so that a large aggregate is read only once, and readers
 // wait for the handlers. But lanes may be idle while they wait: the few streams that hold the
-// budget may be served one after the other, or have handlers that hang. Then reserve calls trim,
+// budget may be served one after the other, or have handlers that hang. Then Reserve calls trim,
 // which frees a part of the budget.
 func (b *Budget) Reserve(ctx context.Context, n int, busy func() bool, trim func()) error {
 	patience := time.NewTimer(lull)

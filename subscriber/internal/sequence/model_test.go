@@ -146,9 +146,9 @@ func (m *model) poll(everything bool) {
 	m.random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	half := m.random.IntN(len(records) + 1)
 	m.q.Enqueue(records[:half], true, m.shown)
-	m.q.Observe(records[half:], ByTrailing, m.shown)
+	m.q.ObserveTail(records[half:], m.shown)
 	if everything {
-		m.q.Observe(nil, ByTrailing, until)
+		m.q.ObserveTail(nil, until)
 		m.shown = until
 	}
 }
@@ -301,7 +301,7 @@ func (m *model) compare(all bool) {
 			}
 		}
 	}
-	m.q.Observe(moved, ByReconciliation, 0)
+	m.q.ObserveReconciled(moved)
 	if m.reconciling.left = m.reconciling.left[n:]; len(m.reconciling.left) == 0 {
 		before, rewinds, _ := m.q.LastReconciliation()
 		m.q.SetReconciled(time.UnixMilli(m.reconciling.began), m.reconciling.rewinds)

@@ -8,17 +8,6 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// Finding is the kind of read that found an event.
-type Finding int
-
-// The live read and the trailing reads read the tail. A reconciliation compares the journal with
-// positions.
-const (
-	ByTail Finding = iota
-	ByTrailing
-	ByReconciliation
-)
-
 // Enqueue adds the events that the live read has found. The tail is final up to the time final.
 func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, final int64) {
 	q.mu.Lock()
@@ -45,19 +34,25 @@ func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, fin
 	}
 }
 
-// Observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
-// the records that a trailing read has found and no earlier read.
-func (q *Sequencer[W]) Observe(records []*journaltype.Record, by Finding, final int64) (missed []*journaltype.Record) {
+// ObserveReconciled adds the numbers of events that a reconciliation has found.
+func (q *Sequencer[W]) ObserveReconciled(records []*journaltype.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
-		if by == ByReconciliation {
-			st.observeReconciled(r)
-			// The events that a reconciliation finds are old, and there may be many.
-			q.schedule(st, true)
-			continue
-		}
+		st.observeReconciled(r)
+		q.schedule(st, true) // these events are old, and there may be many
+	}
+	q.forget()
+}
+
+// ObserveTail adds the numbers of events that a read of the tail has found, without their content.
+// It returns the records that no earlier read has found. The tail is final up to the time final.
+func (q *Sequencer[W]) ObserveTail(records []*journaltype.Record, final int64) (missed []*journaltype.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range records {
+		st := q.stream(r.Aggregate)
 		switch {
 		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
 			q.duplicates.Add(1)
@@ -67,9 +62,7 @@ func (q *Sequencer[W]) Observe(records []*journaltype.Record, by Finding, final 
 		st.observeTail(r)
 		q.schedule(st, false)
 	}
-	if by != ByReconciliation {
-		q.final = final
-	}
+	q.final = final
 	q.forget()
 	return missed
 }
@@ -79,7 +72,7 @@ const maxEarly = 1000
 
 // Wake handles a commit in this process. While the live read is far behind the end of the tail, it
 // will find the event later, at a lower cost. The read in progress may be the one that reaches the
-// end, and be too early for this commit, so enqueue decides.
+// end, and be too early for this commit, so Enqueue decides.
 func (q *Sequencer[W]) Wake(id aggregate.ID, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,7 +177,7 @@ func (q *Sequencer[W]) FinalAt() int64 {
 }
 
 // Trim limits all streams to their share of the budget. If the budget is so small that all shares
-// exceed it, trim limits them further.
+// exceed it, Trim limits them further.
 func (q *Sequencer[W]) Trim() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

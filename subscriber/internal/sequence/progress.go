@@ -11,8 +11,8 @@ import (
 type Progress[W any] struct {
 	Saved, Next Cursor
 	rewinds     uint64 // the number of rewinds of the cursor
-	// List contains the streams that must be on the behind list before the cursor moves to next.
-	// unlist contains the streams whose entries are no longer necessary.
+	// List contains the streams that must be on the behind list before the cursor moves to Next.
+	// Unlist contains the streams whose entries are no longer necessary.
 	List, Unlist []*Stream[W]
 }
 

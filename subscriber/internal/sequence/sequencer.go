@@ -43,7 +43,7 @@ type Sequencer[W any] struct {
 	// final is the time up to which all trailing reads have read the tail, in milliseconds. Only a
 	// reconciliation can still find earlier events.
 	final int64
-	// CaughtUp reports that the live read has reached the end of the tail.
+	// caughtUp reports that the live read has reached the end of the tail.
 	caughtUp bool
 	// early contains the versions of aggregates that this process has committed since the last read
 	// of the tail that did not reach its end. The next read may have missed them.
@@ -52,12 +52,12 @@ type Sequencer[W any] struct {
 	forgotten *forgotten
 	// handled contains the positions of forgotten streams of a broadcast, by id value.
 	handled map[string]uint64
-	// ReconciledAt is the time of the last reconciliation.
+	// reconciledAt is the time of the last reconciliation.
 	reconciledAt time.Time
 	saved        Cursor
 	// rewinds counts how often the cursor was moved back.
 	rewinds uint64
-	// sample is a commit that the tail must show. See lag.
+	// sample is a commit that the tail must show. It measures the lag.
 	sample sample[W]
 	// unverified contains streams that were parked under an earlier epoch and whose position must
 	// still be compared.
@@ -182,7 +182,7 @@ func (q *Sequencer[W]) Ack(st *Stream[W], number uint64) (recovered bool) {
 	return recovered
 }
 
-// acked is ack for a caller that holds mu. The callers of the following methods hold it too.
+// acked is Ack for a caller that holds mu. Callers of the other unexported methods hold it too.
 func (q *Sequencer[W]) acked(st *Stream[W], number uint64) {
 	st.acked = max(st.acked, number)
 	st.forgetFailure()
@@ -235,8 +235,8 @@ func (q *Sequencer[W]) idle(st *Stream[W]) {
 	st.pending = time.Time{}
 }
 
-// PutOff makes a stream wait until resume. Any number of streams may wait, so they hold no events
-// in memory, and after resume only the next event is read. Otherwise each nack would cause all
+// PutOff makes a stream wait until Resume. Any number of streams may wait, so they hold no events
+// in memory, and after Resume only the next event is read. Otherwise each nack would cause all
 // later events to be read again, and a corrupt event would hold back the events before it.
 func (q *Sequencer[W]) PutOff(st *Stream[W]) {
 	q.mu.Lock()

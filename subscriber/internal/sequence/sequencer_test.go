@@ -38,7 +38,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t 
 	t.Parallel()
 	q := testSequencer()
 	q.BehindAfter = time.Hour
-	q.Observe([]*journaltype.Record{testRecord("x", 1, 10)}, ByTrailing, 0)
+	q.ObserveTail([]*journaltype.Record{testRecord("x", 1, 10)}, 0)
 	st := q.streams["x"]
 	q.Claimed(st, 0)
 	q.SetListed(st, true)
@@ -48,7 +48,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t 
 	require.Equal(t, []*stream{st}, q.Progress().Unlist)
 	q.SetListed(st, false)
 
-	q.Observe([]*journaltype.Record{testRecord("x", 2, 50)}, ByTrailing, 100)
+	q.ObserveTail([]*journaltype.Record{testRecord("x", 2, 50)}, 100)
 	assert.EqualValues(t, 50, q.Progress().Next.At)
 }
 
@@ -63,11 +63,11 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	q.Claimed(st, 1)
 	q.TookOver(st, 2)
 	assert.Empty(t, q.Progress().List, "the entry leads to event 2")
-	q.Observe([]*journaltype.Record{testRecord("x", 3, 50)}, ByTail, 100)
+	q.ObserveTail([]*journaltype.Record{testRecord("x", 3, 50)}, 100)
 	assert.Equal(t, []*stream{st}, q.Progress().List)
 
 	q.SetListed(st, true)
-	q.Observe([]*journaltype.Record{testRecord("x", 4, 70)}, ByTail, 100)
+	q.ObserveTail([]*journaltype.Record{testRecord("x", 4, 70)}, 100)
 	assert.Empty(t, q.Progress().List, "nobody else removes an entry of its own")
 }
 
@@ -152,7 +152,7 @@ func TestAReconciliationIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
 	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
-	q.Observe([]*journaltype.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
+	q.ObserveReconciled([]*journaltype.Record{testRecord("x", 1, 500)})
 	q.SetReconciled(after, 0)
 	assert.Equal(t, before, q.Progress().Next.ReconciledAt)
 	st := q.streams["x"]
@@ -169,7 +169,7 @@ func TestAReconciliationIsNotDoneBeforePositionsOfWhatItFoundAreStored(t *testin
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
 	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
-	q.Observe([]*journaltype.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
+	q.ObserveReconciled([]*journaltype.Record{testRecord("x", 1, 500)})
 	q.SetReconciled(after, 0)
 	st := q.streams["x"]
 	q.Claimed(st, 0)
@@ -185,7 +185,7 @@ func TestAReconciliationIsNotDoneBeforeWhatOnlyAWakeUpHasShownIs(t *testing.T) {
 	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
 	q.Enqueue(nil, true, 500)
 	q.Wake(aggregate.ID{Type: "account", Value: "x"}, 1)
-	q.Observe([]*journaltype.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
+	q.ObserveReconciled([]*journaltype.Record{testRecord("x", 1, 500)})
 	q.SetReconciled(time.UnixMilli(2_000), 0)
 	assert.Equal(t, before, q.Progress().Next.ReconciledAt)
 }
@@ -198,7 +198,7 @@ func TestAReconciliationDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T)
 	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
 	q.Enqueue([]*journaltype.Record{testRecord("x", 1, 600)}, true, 600)
 	q.Enqueue(nil, true, 700)
-	q.Observe([]*journaltype.Record{testRecord("x", 2, 700)}, ByReconciliation, 0)
+	q.ObserveReconciled([]*journaltype.Record{testRecord("x", 2, 700)})
 	q.Enqueue(nil, true, 800)
 	assert.Equal(t, Cursor{600, before}, q.Progress().Next)
 }
@@ -210,9 +210,9 @@ func TestWhatTheTailShowsAfterAReconciliationHoldsTheCursor(t *testing.T) {
 	q := testSequencer()
 	q.BehindAfter = time.Hour
 	q.Begin(Cursor{At: 5, ReconciledAt: time.UnixMilli(7)}, time.UnixMilli(7), nil)
-	q.Observe([]*journaltype.Record{testRecord("x", 3, 5)}, ByReconciliation, 0)
+	q.ObserveReconciled([]*journaltype.Record{testRecord("x", 3, 5)})
 	q.SetReconciled(time.UnixMilli(60), 0)
-	q.Observe([]*journaltype.Record{testRecord("x", 3, 40)}, ByTrailing, 80)
+	q.ObserveTail([]*journaltype.Record{testRecord("x", 3, 40)}, 80)
 	assert.EqualValues(t, 40, q.Progress().Next.At)
 	assert.EqualValues(t, 60, q.Progress().Next.ReconciledAt.UnixMilli())
 }
@@ -233,7 +233,7 @@ func TestACursorThatIsRewoundIsStoredAndReconciledAgain(t *testing.T) {
 	assert.True(t, reconciled.IsZero(), "a reconciliation is due")
 
 	q.SetReconciled(time.UnixMilli(3_000), rewinds+1)
-	q.Observe([]*journaltype.Record{testRecord("x", 3, 800)}, ByReconciliation, 0)
+	q.ObserveReconciled([]*journaltype.Record{testRecord("x", 3, 800)})
 	assert.True(t, q.Progress().Next.ReconciledAt.IsZero(), "the earlier reconciliation does not count while this one is not finished")
 }
 
@@ -262,7 +262,7 @@ func TestAReconciliationWaitsWhileManyStreamsHaveEventsLeft(t *testing.T) {
 	id := func(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 	for _, value := range []string{"a", "b", "c"} {
 		assert.True(t, q.HasRoom())
-		q.Observe([]*journaltype.Record{{Aggregate: id(value), Number: 1}}, ByReconciliation, 0)
+		q.ObserveReconciled([]*journaltype.Record{{Aggregate: id(value), Number: 1}})
 	}
 	assert.False(t, q.HasRoom())
 

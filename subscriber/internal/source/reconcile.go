@@ -18,7 +18,6 @@ import (
 	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
-	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // comparePause is the pause between two pages of a comparison of all aggregates. A page has up to 1
@@ -116,7 +115,7 @@ func (s *Source) reconcile(ctx context.Context, part reconcileState) (rest recon
 		if !s.awaitRoom(ctx) || !s.Sequencer.IsHealthy() {
 			return part, false
 		}
-		s.Sequencer.Observe(page.moved, sequence.ByReconciliation, 0)
+		s.Sequencer.ObserveReconciled(page.moved)
 		part = page.rest
 		if time.Now().After(slice) {
 			part.gaveWay = true
@@ -154,7 +153,7 @@ func (s *Source) beginReconciliation() reconcileState {
 		return part
 	}
 	weekOf := func(t time.Time) time.Time { return t.Add(s.weekBegins()).Truncate(week) }
-	if !s.Journal.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) || !weekOf(last).Equal(weekOf(part.began)) {
+	if !s.Journal.TailByWriteTime || last.UnixMilli() <= 0 || last.After(part.began) || !weekOf(last).Equal(weekOf(part.began)) {
 		return part
 	}
 	part.recent, part.at = true, storage.CursorAt(last.Add(-s.ReconcileInterval))

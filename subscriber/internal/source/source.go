@@ -20,8 +20,8 @@ import (
 )
 
 // Source finds the events of a shard by the live read of its tail, by trailing reads, and by
-// reconciliation, and passes them to the sequencer. One goroutine uses it, and another one runs
-// reconciliations.
+// reconciliation, and passes them to the sequencer. One goroutine reads, another one runs
+// reconciliations, and workers call NoteLag.
 type Source struct {
 	Config
 	lag lag
@@ -54,7 +54,8 @@ type Config struct {
 // documented in package sequence.
 type Sequencer interface {
 	Enqueue(records []*journal.Record, caughtUp bool, final int64)
-	Observe(records []*journal.Record, by sequence.Finding, final int64) (missed []*journal.Record)
+	ObserveTail(records []*journal.Record, final int64) (missed []*journal.Record)
+	ObserveReconciled(records []*journal.Record)
 	Rewind(to int64)
 	SetReconciled(at time.Time, rewinds uint64)
 	Trim()
@@ -200,9 +201,9 @@ func (s *Source) report(corrupt []*journal.CorruptItemError) {
 			// Its time may be corrupt, so use the time up to which the tail is final, which is
 			// early enough.
 			final := s.trail().OccurredAt
-			s.Sequencer.Observe([]*journal.Record{{
+			s.Sequencer.ObserveTail([]*journal.Record{{
 				Aggregate: err.Aggregate, Number: err.Number, WrittenAt: time.UnixMilli(final),
-			}}, sequence.ByTail, final)
+			}}, final)
 		}
 	}
 }

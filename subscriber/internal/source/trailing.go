@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/storage"
-	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // trailingRead reads a part of the tail again after a delay. The live read, or an earlier trailing
@@ -105,7 +104,7 @@ func (s *Source) readAgain(ctx context.Context, r *trailingRead, passed storage.
 		default:
 			r.at = storage.Cursor{OccurredAt: until + 1}
 		}
-		for _, record := range s.Sequencer.Observe(page.Records, sequence.ByTrailing, s.trail().OccurredAt) {
+		for _, record := range s.Sequencer.ObserveTail(page.Records, s.trail().OccurredAt) {
 			s.noteMissed(record)
 		}
 		if page.More {
