@@ -10,10 +10,7 @@ import (
 )
 
 // layouts lists all layouts. [Open] tries them in this order if config names none.
-var layouts = []engine.Kind{
-	{Name: Classic, New: classic.New, Reserved: classic.Names},
-	{Name: Packed, New: packed.New, Check: packed.Check},
-}
+var layouts = []engine.Kind{classic.Kind, packed.Kind}
 
 // checkLayout returns an error if the layout is unknown, or if it refuses one of the given options.
 func checkLayout(layout Layout, given ClassicOptions) error {

@@ -78,7 +78,7 @@ func (p *Publisher) take(s *stream) *commit {
 	events, bytes := 0, 0
 	for _, b := range s.queue {
 		r := b.runs[b.next]
-		if len(c.batches) > 0 && (b.expected != nil || !r.fits(events, bytes) || bytes+r.bytes > p.journal.GroupBytes()) {
+		if len(c.batches) > 0 && (b.expected != nil || !r.fits(events, bytes) || bytes+r.bytes > p.journal.GroupBytes) {
 			break
 		}
 		c.batches = append(c.batches, b)

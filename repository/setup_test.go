@@ -290,7 +290,7 @@ func (s store) snapshotNumber(t *testing.T, id aggregate.ID) uint64 {
 	t.Helper()
 	head, err := s.journal.Head(t.Context(), id)
 	require.NoError(t, err)
-	if head.Snapshot == nil && !s.journal.Internal().StateAtFirst() {
+	if head.Snapshot == nil && !s.journal.Internal().StateAtFirst {
 		return 0
 	}
 	require.NotNil(t, head.Snapshot, "the head must carry a snapshot")

@@ -48,7 +48,7 @@ func (r *Repository[S]) isDue(a Aggregate[S], c Commit) bool {
 		// A program that knows the missing events would use it as the whole state.
 		return false
 	}
-	return c.Before == 0 && r.journal.StateAtFirst() || a.from().rebuild && !r.config.IgnoreSnapshots || r.config.Snapshots(c)
+	return c.Before == 0 && r.journal.StateAtFirst || a.from().rebuild && !r.config.IgnoreSnapshots || r.config.Snapshots(c)
 }
 
 // snapshot returns the snapshot of an aggregate for a commit, or nil if the state cannot be

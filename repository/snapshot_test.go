@@ -39,7 +39,7 @@ func TestTheFirstCommitStoresTheStateWhateverThePolicyWhereTheSchemaWantsIt(t *t
 				head, err := s.journal.Head(t.Context(), account(name))
 				require.NoError(t, err)
 				assert.EqualValues(t, 6, head.Version)
-				if !s.journal.Internal().StateAtFirst() {
+				if !s.journal.Internal().StateAtFirst {
 					require.Nil(t, head.Snapshot, "only the classic schema wants one")
 					return
 				}
@@ -77,7 +77,7 @@ func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
 				require.NoError(t, err)
 				first := test.commits[0].snapshot // as the classic schema requires
 				for _, c := range test.commits {
-					if !s.journal.Internal().StateAtFirst() && c.snapshot == first && name != "every 1" {
+					if !s.journal.Internal().StateAtFirst && c.snapshot == first && name != "every 1" {
 						c.snapshot = 0
 					}
 					a = mustSave(t, repo, a, deposits(c.events))
@@ -103,7 +103,7 @@ func TestAPolicyFunctionSeesTheCommit(t *testing.T) {
 		})
 		mustExecute(t, repo, "42", Deposit(5))
 		mustExecute(t, repo, "42", always[Account](Deposited{1}, Withdrawn{2}), repository.WithCommandID("pay"))
-		if s.journal.Internal().StateAtFirst() {
+		if s.journal.Internal().StateAtFirst {
 			require.Len(t, seen, 1, "it is not asked about the first commit")
 		}
 		last := seen[len(seen)-1]

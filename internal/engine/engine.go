@@ -11,6 +11,7 @@ import (
 // payloads, and notifies watchers. Its layout stores and reads.
 type Engine struct {
 	*table.Table
+	Traits   // of the layout
 	Config   Settings
 	Given    journaltype.Client // as the caller passed it
 	kinds    []Kind

@@ -119,7 +119,7 @@ func (j *Engine) validateJoint(c *storage.Joint) error {
 
 // leastActions returns the smallest number of actions that a part can have.
 func (j *Engine) leastActions(c *storage.Commit) int {
-	if j.Layout.Traits().EventsApart {
+	if j.EventsApart {
 		return 1 + len(c.Events) + len(c.Writes)
 	}
 	return 1 + len(c.Writes)
@@ -179,7 +179,7 @@ func (t *jointCommit) bytesOf(d *Draft) (bytes int) {
 	return bytes
 }
 
-// The methods below make jointCommit a sending.
+// The methods below make jointCommit a table.Sending.
 
 func (t *jointCommit) Target() string {
 	targets := make([]string, len(t.parts))

@@ -14,8 +14,9 @@ import (
 
 // Kind describes a layout and constructs it.
 type Kind struct {
-	Name journaltype.Layout
-	New  func(*table.Table) Layout
+	Name   journaltype.Layout
+	New    func(*table.Table) Layout
+	Traits Traits
 	// Check refuses options that are set and that the layout does not have. It is nil for a layout
 	// that has all of them.
 	Check func(given journaltype.ClassicOptions) error
@@ -28,36 +29,22 @@ type Reserved struct{ What, Name string }
 
 // Traits are what callers must know of a layout.
 type Traits struct {
-	// GroupBytes bounds the size of the events of a commit that groups independent messages.
+	// GroupBytes is the largest size of a commit that groups independent messages, in bytes of
+	// events as EventSize counts them.
 	GroupBytes int
 	// EventsApart means that each event is an item of its own, and so is the head.
 	EventsApart bool
-	// StateAtFirst means that programs of the family expect a state with the first event.
+	// StateAtFirst means that the first commit of an aggregate must store a snapshot, because other
+	// programs that share the tables expect one.
 	StateAtFirst bool
-	// TailByWriteTime means that the tail is in the order in which events were written, not in the
-	// order of their dates.
+	// TailByWriteTime means that the tail is in the order in which events were written, except for
+	// differences of clocks and delays of the index and of requests. Otherwise an import or another
+	// program can add events at any place of the tail.
 	TailByWriteTime bool
-	// SnapshotsApart means that a snapshot is written after its commit, and must end with the last
-	// event of an item.
+	// SnapshotsApart means that a snapshot is written after its commit, in a separate request, and
+	// only if it includes the last event of the commit.
 	SnapshotsApart bool
 }
-
-// GroupBytes returns the largest size of a commit that groups independent messages, in bytes of
-// events as EventSize counts them.
-func (j *Engine) GroupBytes() int { return j.Layout.Traits().GroupBytes }
-
-// StateAtFirst reports whether the first commit of an aggregate must store a snapshot, because
-// other programs that share the tables expect one.
-func (j *Engine) StateAtFirst() bool { return j.Layout.Traits().StateAtFirst }
-
-// TailByWriteTime reports whether the tail is in the order in which events were written, except
-// for differences of clocks and delays of the index and of requests. If not, an import or
-// another program can add events at any place of the tail.
-func (j *Engine) TailByWriteTime() bool { return j.Layout.Traits().TailByWriteTime }
-
-// SnapshotsApart reports whether a snapshot is written after its commit, in a separate request,
-// and only if it includes the last event of the commit.
-func (j *Engine) SnapshotsApart() bool { return j.Layout.Traits().SnapshotsApart }
 
 // AttributeNames returns the names in journal.ClassicOptions.Attributes that the layout uses.
 func (j *Engine) AttributeNames() []string { return j.Layout.AttributeNames() }
@@ -66,7 +53,7 @@ func (j *Engine) AttributeNames() []string { return j.Layout.AttributeNames() }
 func (j *Engine) use(name journaltype.Layout) {
 	for _, kind := range j.kinds {
 		if kind.Name == name {
-			j.Config.Layout, j.Layout = name, kind.New(j.Table)
+			j.Config.Layout, j.Traits, j.Layout = name, kind.Traits, kind.New(j.Table)
 		}
 	}
 }
@@ -77,7 +64,6 @@ func (j *Engine) use(name journaltype.Layout) {
 //
 // A method that yields may return ErrStop, or nil, after yield has returned false.
 type Layout interface {
-	Traits() Traits
 	// AttributeNames returns the names in table.Settings.Attributes that the layout uses.
 	AttributeNames() []string
 

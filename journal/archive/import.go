@@ -275,7 +275,7 @@ func (im *importer) covered(archived journal.Head) error {
 	switch s := archived.Snapshot; {
 	case s == nil:
 		reason = "the archive has no snapshot that stands for the truncated events before it"
-	case s.Number == 0 && im.journal.SnapshotsApart():
+	case s.Number == 0 && im.journal.SnapshotsApart:
 		reason = "the archive has a snapshot of another program for the truncated events before it, so its number is not known"
 	default:
 		return nil
@@ -287,7 +287,7 @@ func (im *importer) covered(archived journal.Head) error {
 // where these are not one transaction. If the archive has truncated all events and the journal has
 // some, these need no snapshot, and nothing shows that the archived one belongs to them.
 func (im *importer) lacksSnapshot(here, archived journal.Head) bool {
-	if !im.journal.SnapshotsApart() || here.Version != archived.Version || archived.Snapshot == nil {
+	if !im.journal.SnapshotsApart || here.Version != archived.Version || archived.Snapshot == nil {
 		return false
 	}
 	fits := first(here) == first(archived) || first(here) < first(archived) && first(archived) <= archived.Version
@@ -319,7 +319,7 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 	} else if t.done || len(records) == 0 && !p.last {
 		return present, nil, nil
 	}
-	if before := untilSnapshot(p, records); before > 0 && im.journal.SnapshotsApart() {
+	if before := untilSnapshot(p, records); before > 0 && im.journal.SnapshotsApart {
 		head := p.head
 		head.Version, head.Snapshot = records[before-1].Number, nil
 		if _, err := im.restore(ctx, storage.Restoration{Expected: t.version, Head: head, Records: records[:before]}); err != nil {

@@ -96,7 +96,7 @@ func (t tables) estimate(ctx context.Context, shard checkpoint.Shard, membership
 		return Lag{}, err
 	}
 	unplaced := aggregatesOf(listed, nil)
-	if !start.IsZero() && t.journal.TailByWriteTime() {
+	if !start.IsZero() && t.journal.TailByWriteTime {
 		// The tail may show events from before the start, as after an import.
 		unplaced = aggregatesOf(listed, tail.Records)
 	}

@@ -15,16 +15,17 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// layout implements the layout journal.Classic.
+// layout implements engine.Layout.
 type layout struct {
 	*table.Table
 }
 
-// New returns the layout for the requests of a table.
-func New(s *table.Table) engine.Layout { return &layout{s} }
-
-func (l *layout) Traits() engine.Traits {
-	return engine.Traits{GroupBytes: storage.MaxEventsBytes, EventsApart: true, StateAtFirst: true}
+// Kind is the layout journal.Classic.
+var Kind = engine.Kind{
+	Name:     journaltype.Classic,
+	New:      func(t *table.Table) engine.Layout { return &layout{t} },
+	Traits:   engine.Traits{GroupBytes: storage.MaxEventsBytes, EventsApart: true, StateAtFirst: true},
+	Reserved: names,
 }
 
 func (l *layout) AttributeNames() []string {
@@ -32,8 +33,8 @@ func (l *layout) AttributeNames() []string {
 	return []string{a.PartitionKey, a.SortKey, a.AggregateID, a.SequenceNumber, a.Payload, a.OccurredAt, a.Version, a.TTL}
 }
 
-// Names are the attributes that this module adds to those of the family.
-var Names = []engine.Reserved{
+// names are the attributes that this module adds to those of the family.
+var names = []engine.Reserved{
 	{What: "the event id", Name: attrEventID},
 	{What: "the event type", Name: attrEventType},
 	{What: "the metadata", Name: metadata.Attribute},

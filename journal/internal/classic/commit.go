@@ -20,7 +20,7 @@ import (
 const foreignHeadBytes = 1 << 10
 
 // transaction is a commit in the form in which it is sent. Its id never changes. Its date and its
-// ClientRequestToken may change while it is certain that no attempt was written; see redate.
+// ClientRequestToken may change while it is certain that no attempt was written; see Redate.
 type transaction struct {
 	engine.Draft
 	layout *layout

@@ -8,5 +8,5 @@ import (
 
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	layouttest.Run(t, kind)
+	layouttest.Run(t, Kind)
 }

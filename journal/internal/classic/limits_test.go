@@ -21,7 +21,7 @@ import (
 
 func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
 	t.Parallel()
-	j := layouttest.Open(t, kind)
+	j := layouttest.Open(t, Kind)
 	id := aggregate.ID{Type: "order", Value: "1"}
 	size := table.ItemSize(layoutOf(j).itemOf(&journaltype.Record{
 		Aggregate: id, Number: 1, EventType: "large", OccurredAt: time.Now(), CommitID: strings.Repeat("c", 36),
@@ -40,7 +40,7 @@ func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
 // unit if DynamoDB counted a single byte more.
 func TestItemSizeIsNotLessThanDynamoDBCounts(t *testing.T) {
 	t.Parallel()
-	j := layouttest.Open(t, kind)
+	j := layouttest.Open(t, Kind)
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		for n := range 40 {

@@ -3,14 +3,11 @@ package classic
 import (
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/layouttest"
-	"github.com/millrace-dev/millrace/journal/journaltype"
 )
-
-var kind = engine.Kind{Name: journaltype.Classic, New: New, Reserved: Names}
 
 // engineOf returns an engine without a client, for functions that make no requests.
 func engineOf(change ...func(*engine.Settings)) *engine.Engine {
-	return layouttest.Engine(nil, kind, change...)
+	return layouttest.Engine(nil, Kind, change...)
 }
 
 func layoutOf(e *engine.Engine) *layout { return e.Layout.(*layout) }

@@ -31,7 +31,7 @@ func (accepting) TransactWriteItems(
 }
 
 func journalForSizes(attributes journaltype.Attributes) *engine.Engine {
-	return layouttest.Engine(accepting{}, kind, func(s *engine.Settings) {
+	return layouttest.Engine(accepting{}, Kind, func(s *engine.Settings) {
 		s.Shards = table.MaxShards
 		for _, set := range []struct {
 			name  *string

@@ -91,12 +91,12 @@ func (k *keptCommand) dated() storage.DatedCommand {
 	return c
 }
 
-// secondsOf rounds up a duration above 0.
+// secondsOf returns a positive duration in seconds, rounded up.
 func secondsOf(d time.Duration) uint64 {
 	return uint64((d-1)/time.Second) + 1 //nolint:gosec // it is not negative
 }
 
-// durationOf returns the longest duration for seconds that no duration can hold.
+// durationOf converts seconds to a duration, at most the longest one.
 func durationOf(seconds uint64) time.Duration {
 	return time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second //nolint:gosec // it is in range
 }

@@ -21,17 +21,16 @@ type layout struct {
 	tailing partitions
 }
 
-// packedGroupBytes bounds the size of an item with the events of independent messages. An item is
+// groupBytes bounds the size of an item with the events of independent messages. An item is
 // also the unit of reading.
-const packedGroupBytes = 32 << 10
+const groupBytes = 32 << 10
 
-// New returns the layout for the requests of a table.
-func New(s *table.Table) engine.Layout {
-	return &layout{Table: s}
-}
-
-func (p *layout) Traits() engine.Traits {
-	return engine.Traits{GroupBytes: packedGroupBytes, TailByWriteTime: true, SnapshotsApart: true}
+// Kind is the layout journal.Packed.
+var Kind = engine.Kind{
+	Name:   journaltype.Packed,
+	New:    func(t *table.Table) engine.Layout { return &layout{Table: t} },
+	Traits: engine.Traits{GroupBytes: groupBytes, TailByWriteTime: true, SnapshotsApart: true},
+	Check:  check,
 }
 
 func (p *layout) AttributeNames() []string {
@@ -152,8 +151,8 @@ func including(attributes ...string) *types.Projection {
 	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: attributes}
 }
 
-// Check refuses each option that is set. All packed tables have the same names, resolver and unit.
-func Check(given journaltype.ClassicOptions) error {
+// check refuses each option that is set. All packed tables have the same names, resolver and unit.
+func check(given journaltype.ClassicOptions) error {
 	for _, option := range []struct {
 		field string
 		set   bool

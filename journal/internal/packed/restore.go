@@ -125,7 +125,7 @@ func (r *packedRestoration) add(from int) (int, error) {
 	bare := r.commitItem(first.Aggregate, first.Number, stored, r.at, "")
 	room := storage.MaxItemBytes - table.ItemSize(bare) - itemSpare
 	if first.CommitID == "" {
-		room = min(room, packedGroupBytes)
+		room = min(room, groupBytes)
 	}
 	var events [][]byte
 	size, to := 0, from
@@ -271,7 +271,7 @@ func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
 	return err == nil && i == len(r.Records), err
 }
 
-// The methods below make packedRestoration a sending.
+// The methods below make packedRestoration a table.Sending.
 
 func (r *packedRestoration) Target() string { return r.Restoration.Head.Aggregate.String() }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// The methods below make packedCommit a sending.
+// The methods below make packedCommit a table.Sending.
 
 func (c *packedCommit) Attempt(ctx context.Context) (err error) {
 	if c.transaction == nil {
