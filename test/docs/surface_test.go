@@ -57,14 +57,30 @@ func surfaces(t *testing.T) map[string][]string {
 		}
 		lines[folder] = append(lines[folder], surface(t, set, file)...)
 	}
-	for folder := range lines {
-		slices.Sort(lines[folder])
+	for folder, all := range lines {
+		embeds := func(unexported string) bool {
+			return slices.ContainsFunc(all, func(line string) bool { return strings.HasSuffix(line, " has "+unexported) })
+		}
+		all = slices.DeleteFunc(all, func(line string) bool {
+			unexported, promoted := receiverOf(line)
+			return promoted && !embeds(unexported)
+		})
+		slices.Sort(all)
+		lines[folder] = all
 	}
 	return lines
 }
 
+// receiverOf returns the receiver of a method of an unexported type.
+func receiverOf(line string) (unexported string, is bool) {
+	method, is := strings.CutPrefix(line, "func (")
+	declared, _, _ := strings.Cut(method, ")")
+	name := strings.TrimLeft(declared[strings.LastIndex(declared, " ")+1:], "*")
+	return name, is && !ast.IsExported(name)
+}
+
 // surface returns a line for each exported declaration of a file, and for each exported field and
-// method.
+// method. These include methods of unexported types, which a type that embeds them may have.
 func surface(t *testing.T, set *token.FileSet, file *ast.File) (lines []string) {
 	t.Helper()
 	add := func(kind string, node any) {
@@ -75,7 +91,7 @@ func surface(t *testing.T, set *token.FileSet, file *ast.File) (lines []string) 
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
-			if decl.Name.IsExported() && (decl.Recv == nil || ast.IsExported(receiver(decl.Recv.List[0].Type))) {
+			if decl.Name.IsExported() {
 				decl.Doc, decl.Body = nil, nil
 				add("", decl)
 			}
