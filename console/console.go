@@ -105,7 +105,7 @@ func cutLast(path string) (before, last string) {
 }
 
 // repositories returns the repositories by aggregate type. It reads them each time, since they can
-// be added to an App after the call of Handler.
+// be added to an App after the call of New.
 func (c *Console) repositories() map[string]repository.AnyRepository {
 	byType := map[string]repository.AnyRepository{}
 	if c.config.App != nil {

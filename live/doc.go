@@ -45,12 +45,12 @@
 //
 // A client can miss a notification: if the read model applies an event later than
 // [Config].WaitTimeout, if Key fails, or if the journal's tail shows an event late (see
-// subscriber.Timing.TrailingDelay). Since Serve also repeats its query every
+// subscriber.BroadcastConfig.Timing). Since Serve also repeats its query every
 // [Config].RefreshInterval, the client receives the change after that time at the latest.
 //
 // # Late read models
 //
-// Up to subscriber.Config.MaxInFlight (64) waits run at once, each for at most WaitTimeout. Later
+// Up to subscriber.BroadcastConfig.MaxInFlight (64) waits run at once, each for at most WaitTimeout. Later
 // events of the same aggregate wait in a queue, in order and in bounded memory. Events of other
 // aggregates wait only while all 64 waits are in use, for example while the read model is down. For
 // an aggregate that stays late, for example because the group has parked it, the feed waits the

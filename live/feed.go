@@ -31,7 +31,7 @@ type Feed struct {
 }
 
 // closeTimeout is the time that the router waits for handlers after the end of
-// subscriber.Config.CloseTimeout, whose default is 5 seconds.
+// subscriber.BroadcastConfig.CloseTimeout, whose default is 5 seconds.
 const closeTimeout = 5 * time.Second
 
 // New returns a feed. Call [Feed.Run] to observe events.
@@ -94,7 +94,7 @@ func (f *Feed) Run(ctx context.Context) error {
 func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
 
 // Close ends all streams and watchers at once, and then Run. It ends the contexts of [Config].Key
-// and Wait, and waits for their calls, at most subscriber.Config.CloseTimeout and a few seconds.
+// and Wait, and waits for their calls, at most subscriber.BroadcastConfig.CloseTimeout and a few seconds.
 // Later calls return nil.
 func (f *Feed) Close() (err error) {
 	f.once.Do(func() {

@@ -78,7 +78,7 @@
 // These gauges have the labels topic and shard. There is one series for each owned shard:
 //
 //	millrace_subscriber_shard_epoch gauge
-//		the term of the owner; it rises when the owner changes
+//		the epoch of the shard; it increases when the owner changes
 //	millrace_subscriber_lag_events gauge
 //		known events that are not acked
 //	millrace_subscriber_oldest_unacked_age_seconds gauge

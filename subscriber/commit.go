@@ -7,7 +7,7 @@ import (
 )
 
 // position is the stored position of a stream. A writer holds the lock from before the write until
-// its result is known. So the flusher and a handler's transaction never write at the same time.
+// its result is known. So the committer and a handler's transaction never write at the same time.
 type position struct {
 	mu lock
 	// fenced reports that only this owner can move the position. The lock guards it.

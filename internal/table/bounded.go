@@ -11,7 +11,7 @@ import (
 )
 
 // bounded is a client whose reads end after dynamo.ReplyLimit. It counts the capacity units of
-// requests for [CountUnits]. Writes have time limits of their own.
+// requests for journal.CountUnits. Writes have time limits of their own.
 type bounded struct{ journaltype.Client }
 
 func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {

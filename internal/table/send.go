@@ -25,7 +25,7 @@ type Dates struct{ Begun, OccurredAt time.Time }
 type Sending interface {
 	Target() string     // for errors
 	BegunAt() time.Time // when RetryBudget began
-	// Attempt sends one request, without the SDK's retries; see once.
+	// Attempt sends one request, without the SDK's retries.
 	Attempt(ctx context.Context) error
 	// Refusal returns the reason why no attempt can succeed any more. It returns nil if an earlier
 	// attempt was written after all. It returns ErrSendAgain if it has changed the commit, which

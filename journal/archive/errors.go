@@ -41,7 +41,7 @@ func (e *LineError) Unwrap() error { return e.Kind }
 // the archive lacks the snapshot that stands for truncated events. The import changed nothing of
 // the aggregate.
 type HistoryError struct {
-	Aggregate aggregate.ID // the aggregate whose history is wrong
+	Aggregate aggregate.ID // the aggregate whose histories differ
 	Number    uint64       // the sequence number of the event
 	Reason    string       // what is wrong with the history
 }

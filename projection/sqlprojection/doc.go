@@ -53,7 +53,7 @@
 //
 // # Fencing
 //
-// A row belongs to the newest epoch. An epoch is the term of a member that owns the shard. Before
+// A row belongs to the newest epoch. An epoch is the number of the term in which one member owns the shard. Before
 // the first message a member claims the row of the aggregate. The claim waits for an open
 // transaction of the former owner. After it the former owner cannot commit any more and gets
 // subscriber.ErrFenced. This requires a database in which an UPDATE locks its row, and then sees
