@@ -805,7 +805,7 @@ func TestAProcessWhoseTableIsMissingIsRefused(t *testing.T) {
 	require.NoError(t, process.CreateTable(t.Context(), db.Client(), "shop-process"))
 	_, err = millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
 	require.NoError(t, err)
-	for _, err := range app.Backlog().OpenProcesses(t.Context(), process.Query{}) {
+	for _, err := range app.Backlog().OpenProcesses(t.Context(), process.BacklogQuery{}) {
 		require.NoError(t, err)
 	}
 }

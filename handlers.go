@@ -55,7 +55,7 @@ func (g Group) validate() error {
 // Errors: [*ConfigError] if the App already has a definition of the same type, or a handler of its
 // events; [ErrStarted]; the errors of repository.New.
 func Repository[S any](a *App, definition aggregate.Definition[S], config repository.Config) (*repository.Repository[S], error) {
-	if err := a.mayDefine(definition); err != nil {
+	if err := a.checkDefinition(definition); err != nil {
 		return nil, err
 	}
 	if config.Logger == nil {
@@ -66,13 +66,13 @@ func Repository[S any](a *App, definition aggregate.Definition[S], config reposi
 		return nil, err
 	}
 	a.definitions = append(a.definitions, definition)
-	a.observe(definition.Type(), r)
+	a.addComponent(definition.Type(), r)
 	return r, nil
 }
 
-// mayDefine returns an error if a definition cannot be added.
-func (a *App) mayDefine(definition aggregate.AnyDefinition) error {
-	if err := a.mayAdd(); err != nil {
+// checkDefinition returns an error if a definition cannot be added.
+func (a *App) checkDefinition(definition aggregate.AnyDefinition) error {
+	if err := a.checkNotStarted(); err != nil {
 		return err
 	}
 	if err := definition.Validate(); err != nil {
@@ -103,7 +103,7 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 		return nil, err
 	}
 	g := Group{Name: definition.Type(), Topics: topics}
-	if err := errors.Join(a.mayDefine(definition.Aggregate()), g.validate(), a.comes(g, definition.EventTypes())); err != nil {
+	if err := errors.Join(a.checkDefinition(definition.Aggregate()), g.validate(), a.checkTopics(g, definition.EventTypes())); err != nil {
 		return nil, err
 	}
 	definitions := append(slices.Clone(a.definitions), definition.Aggregate())
@@ -122,7 +122,7 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 	}
 	a.definitions = definitions
 	a.workers = append(a.workers, Service{Name: "process manager " + definition.Type(), Run: manager.Run})
-	a.observe(definition.Type(), manager)
+	a.addComponent(definition.Type(), manager)
 	return manager, nil
 }
 
@@ -148,15 +148,15 @@ func (a *App) prepareProcess(ctx context.Context, config *process.Config) error 
 		return process.CreateTable(ctx, a.client, config.Table)
 	}
 	// This request finds a missing table now, and not at the first step. It costs one read unit.
-	for _, err := range process.NewBacklog(a.client, config.Table).Pending(ctx, process.Query{Type: "millrace", ID: "ready"}) {
+	for _, err := range process.NewBacklog(a.client, config.Table).Pending(ctx, process.BacklogQuery{Type: "millrace", ID: "ready"}) {
 		return err
 	}
 	return nil
 }
 
-// comes returns an error if the group handles an event type that the App knows, but lacks the topic
-// of these events.
-func (a *App) comes(g Group, eventTypes []string) error {
+// checkTopics returns an error if the group handles an event type that the App knows, but lacks the
+// topic of these events.
+func (a *App) checkTopics(g Group, eventTypes []string) error {
 	for _, eventType := range eventTypes {
 		missing := ""
 		for _, d := range a.definitions {
@@ -182,7 +182,7 @@ func (a *App) comes(g Group, eventTypes []string) error {
 // Errors: [*ConfigError], [ErrStarted], and the errors of projection.New and
 // subscriber.NewSubscriber.
 func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Projection, error) {
-	if err := a.mayAdd(); err != nil {
+	if err := a.checkNotStarted(); err != nil {
 		return nil, err
 	}
 	if len(reactions) == 0 {
@@ -192,13 +192,13 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 	if err != nil {
 		return nil, err
 	}
-	if err := a.comes(g, p.EventTypes()); err != nil {
+	if err := a.checkTopics(g, p.EventTypes()); err != nil {
 		return nil, err
 	}
 	if err := a.add(g, ofProjection, p.Handle); err != nil {
 		return nil, err
 	}
-	a.observe(g.Name, p)
+	a.addComponent(g.Name, p)
 	return p, nil
 }
 
@@ -250,7 +250,7 @@ func (g Group) handlerName(topic string) string { return g.Name + "/" + topic }
 
 // newSubscriber makes the subscriber of a group on the App's router.
 func (a *App) newSubscriber(g Group, s settings) (*subscriber.Subscriber, error) {
-	if err := errors.Join(a.mayAdd(), g.validate()); err != nil {
+	if err := errors.Join(a.checkNotStarted(), g.validate()); err != nil {
 		return nil, err
 	}
 	if a.topicsOf[g.Name] != nil {
@@ -262,7 +262,7 @@ func (a *App) newSubscriber(g Group, s settings) (*subscriber.Subscriber, error)
 		}
 	}
 	config := a.configure(g, s)
-	if err := mayPosition(g, config); err != nil {
+	if err := checkPositions(g, config); err != nil {
 		return nil, err
 	}
 	sub, err := a.subscriber(g, config)
@@ -311,7 +311,7 @@ func (a *App) subscriber(g Group, config subscriber.Config) (*subscriber.Subscri
 func (a *App) subscribed(g Group, sub *subscriber.Subscriber) {
 	a.topicsOf[g.Name] = slices.Clone(g.Topics)
 	a.subscribers = append(a.subscribers, sub)
-	a.observe(g.Name, sub)
+	a.addComponent(g.Name, sub)
 	a.handled(g.Topics)
 }
 
@@ -323,8 +323,8 @@ func (a *App) handled(topics []string) {
 	}
 }
 
-// mayAdd returns [ErrStarted] if the App has been started.
-func (a *App) mayAdd() error {
+// checkNotStarted returns [ErrStarted] if the App has been started.
+func (a *App) checkNotStarted() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.started {

@@ -335,7 +335,7 @@ func (a *App) Components() iter.Seq2[string, any] {
 	}
 }
 
-func (a *App) observe(name string, part any) {
+func (a *App) addComponent(name string, part any) {
 	a.components = append(a.components, component{name, part})
 }
 

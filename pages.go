@@ -24,7 +24,7 @@ import (
 // Errors: [*ConfigError] if config leaves Topics out and the App does not have config.Group;
 // [ErrStarted]; the errors of live.New.
 func (a *App) Live(config live.Config) (*live.Feed, error) {
-	if err := a.mayAdd(); err != nil {
+	if err := a.checkNotStarted(); err != nil {
 		return nil, err
 	}
 	if config.Group != "" && config.Topics == nil && a.topicsOf[config.Group] == nil {
@@ -102,7 +102,7 @@ func (a *App) waitFor(ctx context.Context, group string, token aggregate.Token) 
 // hasStartedWith returns an error if the App has not started, or does not have the group. A query
 // that is added after the start was not checked there.
 func (a *App) hasStartedWith(group string) error {
-	if a.mayAdd() == nil {
+	if a.checkNotStarted() == nil {
 		return ErrNotRunning
 	}
 	return a.hasGroups(group)

@@ -29,7 +29,7 @@ import (
 func (a *App) ReadModel(
 	ctx context.Context, config readmodel.Config, build func(context.Context, readmodel.Generation) ([]projection.Reaction, error),
 ) (*readmodel.Model, error) {
-	if err := a.mayAdd(); err != nil {
+	if err := a.checkNotStarted(); err != nil {
 		return nil, err
 	}
 	if build == nil {

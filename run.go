@@ -37,7 +37,7 @@ func (a *App) Add(s Service) error {
 	if slices.ContainsFunc(a.services, func(other Service) bool { return other.Name == s.Name }) {
 		return &ConfigError{"Service.Name", fmt.Sprintf("%q is the name of another service; choose another name", s.Name)}
 	}
-	if err := a.mayAdd(); err != nil {
+	if err := a.checkNotStarted(); err != nil {
 		return err
 	}
 	a.services = append(a.services, s)
@@ -133,7 +133,7 @@ func (a *App) Run(ctx context.Context) error {
 // same error. The App also stops when ctx ends, or when anything that it runs ends; wait for that
 // with [App.Stopped].
 func (a *App) Start(ctx context.Context) (stop func() error, err error) {
-	if err := a.mayAdd(); err != nil {
+	if err := a.checkNotStarted(); err != nil {
 		return nil, err
 	}
 	running, cancel := context.WithCancel(ctx)
@@ -203,7 +203,7 @@ func (r *run) join(ctx context.Context) error {
 	go func() {
 		defer close(joined)
 		for _, sub := range r.subscribers {
-			_ = sub.Joined(limited) // it fails only if limited or the run has ended
+			_ = sub.WaitJoined(limited) // it fails only if limited or the run has ended
 		}
 	}()
 	err := r.wait(ctx, joined)

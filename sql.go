@@ -34,15 +34,15 @@ func (a *App) ProjectSQL(g Group, store *sqlprojection.Store, reactions ...sqlpr
 	for _, r := range reactions {
 		eventTypes = append(eventTypes, r.EventType())
 	}
-	if err := a.comes(g, eventTypes); err != nil {
+	if err := a.checkTopics(g, eventTypes); err != nil {
 		return err
 	}
 	return a.add(g, settings{ofProjection.defaults, func(c *subscriber.Config) { c.Definitions, c.Positions = nil, store }}, handle)
 }
 
-// mayPosition returns an error if the handlers of a group commit positions, but receive some events
-// as several messages, which have no position.
-func mayPosition(g Group, config subscriber.Config) error {
+// checkPositions returns an error if the handlers of a group commit positions, but receive some
+// events as several messages, which have no position.
+func checkPositions(g Group, config subscriber.Config) error {
 	if config.Positions == nil {
 		return nil
 	}

@@ -21,22 +21,22 @@ import (
 // Errors: those of [App.Handle] and of the cqrs component; [*ConfigError] also if the definition of
 // a topic has a codec other than aggregate.JSON, and Config.Marshaler is not set.
 func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
-	if err := a.mayHandle(g, handlers); err != nil {
+	if err := a.checkHandlers(g, handlers); err != nil {
 		return err
 	}
 	var eventTypes []string
 	for _, handler := range handlers {
 		eventTypes = append(eventTypes, a.config.Marshaler.Name(handler.NewEvent()))
 	}
-	if err := errors.Join(a.comes(g, eventTypes), a.mayDecode(g)); err != nil {
+	if err := errors.Join(a.checkTopics(g, eventTypes), a.checkMarshaler(g)); err != nil {
 		return err
 	}
 	return a.addTyped(g, a.ofHandler(eventTypes), true, handlers)
 }
 
-// mayDecode returns an error if the default marshaler would decode events that another codec than
-// JSON has encoded. It could decode them as zero values, without an error.
-func (a *App) mayDecode(g Group) error {
+// checkMarshaler returns an error if the default marshaler would decode events that another codec
+// than JSON has encoded. It could decode them as zero values, without an error.
+func (a *App) checkMarshaler(g Group) error {
 	if !a.jsonEvents {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
 		all = append(all, commandHandler{handler})
 	}
 	g := Group{Name: commandGroup, Topics: []string{a.config.CommandTopic}}
-	if err := errors.Join(a.mayAdd(), a.mayHandle(g, all)); err != nil {
+	if err := errors.Join(a.checkNotStarted(), a.checkHandlers(g, all)); err != nil {
 		return err
 	}
 	if slices.Equal(a.topicsOf[g.Name], g.Topics) {
@@ -77,9 +77,9 @@ func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
 	return a.addTyped(g, settings{}, false, all)
 }
 
-// mayHandle returns an error if there is no handler, a nil handler, or a second handler of a type,
-// which Watermill would never call.
-func (a *App) mayHandle(g Group, handlers []cqrs.GroupEventHandler) error {
+// checkHandlers returns an error if there is no handler, a nil handler, or a second handler of a
+// type, which Watermill would never call.
+func (a *App) checkHandlers(g Group, handlers []cqrs.GroupEventHandler) error {
 	if len(handlers) == 0 {
 		return &ConfigError{"handlers", fmt.Sprintf("of group %q are missing; add one for each type of message", g.Name)}
 	}

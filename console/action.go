@@ -166,7 +166,7 @@ func (c *Console) rollBackModel(ctx context.Context, a Action) (string, error) {
 // pendingRow reads the row of an action again, since it may have changed. If a timeout was set
 // again for another time, it is not the timeout that the visitor has seen.
 func (c *Console) pendingRow(ctx context.Context, a Action) (process.Pending, error) {
-	for p, err := range c.config.Backlog.Pending(ctx, process.Query{Type: a.Aggregate.Type, ID: a.Aggregate.Value}) {
+	for p, err := range c.config.Backlog.Pending(ctx, process.BacklogQuery{Type: a.Aggregate.Type, ID: a.Aggregate.Value}) {
 		if err != nil || p.Row == a.Row && isoTime(shownTime(p.At)) == a.at {
 			return p, err
 		}

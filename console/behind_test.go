@@ -29,7 +29,7 @@ func TestAnAggregateThatIsDoneAndStillListedIsLeftOut(t *testing.T) {
 			}
 			cart := aggregate.ID{Type: "cart", Value: id}
 			require.NoError(t, groups.New(j).ResetAggregate(ctx, "mails", cart, 1))
-			g, err := groups.Of(j, "mails", "cart").Get(ctx)
+			g, err := groups.Of(j, "mails", "cart").Status(ctx)
 			require.NoError(t, err)
 			listed := checkpoint.Group{Name: "mails", Resets: g.Resets}
 			require.NoError(t, store.ListBehind(ctx, listed, checkpoint.Revision{Epoch: 100, Number: 1}, checkpoint.Behind{Aggregate: cart, Head: 1}))

@@ -60,7 +60,7 @@ func hold(t *testing.T, j *journal.Journal, n int) {
 		id := aggregate.ID{Type: "cart", Value: fmt.Sprint(i)}
 		save(t.Context(), t, r, id.Value, opened{"ada"}, opened{"ada"})
 		require.NoError(t, groups.New(j).Skip(t.Context(), "mails", id, 1))
-		g, err := groups.Of(j, "mails", "cart").Get(t.Context())
+		g, err := groups.Of(j, "mails", "cart").Status(t.Context())
 		require.NoError(t, err)
 		epoch := g.Shards[j.Internal().Shard(id)].Epoch
 		require.NoError(t, store.ListBehind(t.Context(), checkpoint.Group{Name: "mails"}, checkpoint.Revision{Epoch: epoch, Number: 1}, checkpoint.Behind{

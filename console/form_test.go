@@ -73,7 +73,7 @@ func TestATimeoutThatWasSetAgainIsNotDroppedByAnOldPage(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, submit(c, old[0], cookie).Code)
 	pending := process.NewBacklog(j.Client(), "")
 	count := func() (n int) {
-		for _, err := range pending.Pending(t.Context(), process.Query{}) {
+		for _, err := range pending.Pending(t.Context(), process.BacklogQuery{}) {
 			require.NoError(t, err)
 			n++
 		}

@@ -60,7 +60,7 @@ func (r *reading) group(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := r.config.Groups.Of(name, topic).Get(ctx)
+	g, err := r.config.Groups.Of(name, topic).Status(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func (r *reading) addDue(ctx context.Context, v *processesView) error {
 }
 
 func (r *reading) addPending(ctx context.Context, v *processesView) error {
-	for p, err := range r.config.Backlog.Pending(r.limited(ctx), process.Query{Type: v.Type}) {
+	for p, err := range r.config.Backlog.Pending(r.limited(ctx), process.BacklogQuery{Type: v.Type}) {
 		if errors.Is(err, journal.ErrUnitLimit) {
 			v.More = true
 			return nil
@@ -141,7 +141,7 @@ func (r *reading) addPending(ctx context.Context, v *processesView) error {
 }
 
 func (r *reading) addOpen(ctx context.Context, v *processesView) error {
-	for p, err := range r.config.Backlog.OpenProcesses(r.limited(ctx), process.Query{Type: v.Type}) {
+	for p, err := range r.config.Backlog.OpenProcesses(r.limited(ctx), process.BacklogQuery{Type: v.Type}) {
 		if errors.Is(err, journal.ErrUnitLimit) {
 			v.More = true
 			return nil
@@ -178,7 +178,7 @@ func (r *reading) process(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	v := processView{Process: refOf(id), Pending: []pendingView{}}
-	query := process.Query{Type: id.Type, ID: id.Value}
+	query := process.BacklogQuery{Type: id.Type, ID: id.Value}
 	for p, err := range r.config.Backlog.Pending(ctx, query) {
 		if err != nil {
 			return nil, err

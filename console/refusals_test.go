@@ -79,7 +79,7 @@ func newSite(t *testing.T, change func(*console.Config), mount func(http.Handler
 
 func (s *site) paused(t *testing.T) bool {
 	t.Helper()
-	g, err := groups.Of(s.Journal, "mails", "cart").Get(t.Context())
+	g, err := groups.Of(s.Journal, "mails", "cart").Status(t.Context())
 	require.NoError(t, err)
 	return g.Paused
 }

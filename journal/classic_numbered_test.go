@@ -156,8 +156,8 @@ func TestEventsGetTheirTimeToLiveSideBySide(t *testing.T) {
 		}
 	}), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Journal))
 	var progress []int
-	removal := journal.RemoveOptions{After: time.Hour, Progress: func(events int) { progress = append(progress, events) }}
-	require.NoError(t, s.Truncate(t.Context(), user("1"), n+1, removal))
+	options := journal.RemoveOptions{After: time.Hour, Progress: func(events int) { progress = append(progress, events) }}
+	require.NoError(t, s.Truncate(t.Context(), user("1"), n+1, options))
 	assert.Equal(t, []int{n}, progress)
 	assert.EqualValues(t, n, begun.Load())
 	select {

@@ -484,8 +484,8 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	id := user("1")
 	s.covered(t, id, 30)
 	progress := 0
-	removal := journal.RemoveOptions{After: time.Hour, Progress: func(n int) { progress = n }}
-	require.NoError(t, s.Truncate(t.Context(), id, 21, removal))
+	options := journal.RemoveOptions{After: time.Hour, Progress: func(n int) { progress = n }}
+	require.NoError(t, s.Truncate(t.Context(), id, 21, options))
 	assert.Equal(t, 20, progress)
 	records, err := read(t, s.Engine, id, 1, 30)
 	require.NoError(t, err)
@@ -496,17 +496,17 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 
 	db.Clock().Advance(30 * time.Minute)
 	progress = 0
-	require.NoError(t, s.Truncate(t.Context(), id, 21, removal))
+	require.NoError(t, s.Truncate(t.Context(), id, 21, options))
 	assert.Zero(t, progress, "what has a time already keeps it")
 
-	require.NoError(t, s.Truncate(t.Context(), id, 11, journal.RemoveOptions{After: 10 * time.Minute, Progress: removal.Progress}))
+	require.NoError(t, s.Truncate(t.Context(), id, 11, journal.RemoveOptions{After: 10 * time.Minute, Progress: options.Progress}))
 	assert.Equal(t, 20, progress, "unless it is to go earlier")
 	db.Clock().Advance(11 * time.Minute)
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
 	_, err = read(t, s.Engine, id, 1, 30)
 	require.ErrorAs(t, err, new(*journal.TruncatedError))
 
-	require.NoError(t, s.Delete(t.Context(), id, 30, removal))
+	require.NoError(t, s.Delete(t.Context(), id, 30, options))
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
 	assert.Nil(t, s.head(t, id).Snapshot, "the state goes at once")
 	require.NoError(t, s.Delete(t.Context(), id, 30, journal.RemoveOptions{}))

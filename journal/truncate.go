@@ -30,8 +30,8 @@ import (
 // [RemoveOptions].After without time to live or in the layout Packed, and [ErrConflict] if other
 // writers update the head repeatedly. These errors can occur at any time: [ErrThrottled],
 // [ErrContended], [ErrUnavailable], [ErrTableMissing], [ErrAccess], and the error of ctx.
-func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal RemoveOptions) error {
-	return j.engine.Truncate(ctx, id, before, removal)
+func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, options RemoveOptions) error {
+	return j.engine.Truncate(ctx, id, before, options)
 }
 
 // Delete removes an aggregate permanently: state, redundant snapshots and events. The head stays as
@@ -53,6 +53,6 @@ func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, 
 // [RemoveOptions].After without time to live or in the layout Packed. These errors can occur at any
 // time: [ErrThrottled], [ErrContended], [ErrUnavailable], [ErrTableMissing], [ErrAccess], and the
 // error of ctx.
-func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal RemoveOptions) error {
-	return j.engine.Delete(ctx, id, expected, removal)
+func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, options RemoveOptions) error {
+	return j.engine.Delete(ctx, id, expected, options)
 }

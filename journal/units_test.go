@@ -98,9 +98,9 @@ func operations(t *testing.T, client journal.Client, j *journal.Journal) map[str
 		"encrypt.EnsureKey": func(ctx context.Context) error { _, err := keys.EnsureKey(ctx, user("1")); return err },
 		"encrypt.Destroy":   func(ctx context.Context) error { return keys.Destroy(ctx, user("2")) },
 		"groups.Pause":      func(ctx context.Context) error { return all.Of("group", "user-account").Pause(ctx) },
-		"process.Pending":   func(ctx context.Context) error { return last(backlog.Pending(ctx, process.Query{})) },
+		"process.Pending":   func(ctx context.Context) error { return last(backlog.Pending(ctx, process.BacklogQuery{})) },
 		"process.Open of": func(ctx context.Context) error {
-			return last(backlog.OpenProcesses(ctx, process.Query{Type: "saga", ID: "1"}))
+			return last(backlog.OpenProcesses(ctx, process.BacklogQuery{Type: "saga", ID: "1"}))
 		},
 		"readmodel.List":   func(ctx context.Context) error { _, err := readmodel.List(ctx, client, ""); return err },
 		"readmodel opened": func(ctx context.Context) error { _, err := readmodel.OpenExisting(ctx, client, models); return err },

@@ -50,11 +50,11 @@
 //
 // # Late read models
 //
-// Up to subscriber.BroadcastConfig.MaxInFlight (64) waits run at once, each for at most WaitTimeout. Later
-// events of the same aggregate wait in a queue, in order and in bounded memory. Events of other
-// aggregates wait only while all 64 waits are in use, for example while the read model is down. For
-// an aggregate that stays late, for example because the group has parked it, the feed waits the
-// whole WaitTimeout once, and a twentieth of it for each later event.
+// Up to subscriber.BroadcastConfig.MaxInFlight (64) waits run at once, each for at most
+// WaitTimeout. Later events of the same aggregate wait in a queue, in order and in bounded memory.
+// Events of other aggregates wait only while all 64 waits are in use, for example while the read
+// model is down. For an aggregate that stays late, for example because the group has parked it, the
+// feed waits the whole WaitTimeout once, and a twentieth of it for each later event.
 //
 // # Start and stop
 //

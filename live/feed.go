@@ -94,8 +94,8 @@ func (f *Feed) Run(ctx context.Context) error {
 func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
 
 // Close ends all streams and watchers at once, and then Run. It ends the contexts of [Config].Key
-// and Wait, and waits for their calls, at most subscriber.BroadcastConfig.CloseTimeout and a few seconds.
-// Later calls return nil.
+// and Wait, and waits for their calls, at most subscriber.BroadcastConfig.CloseTimeout and a few
+// seconds. Later calls return nil.
 func (f *Feed) Close() (err error) {
 	f.once.Do(func() {
 		f.endWatching()

@@ -69,9 +69,9 @@ type PendingCommand struct {
 	Message *message.Message
 }
 
-// Query selects the results of [Backlog.Pending] and [Backlog.OpenProcesses]. The zero value
+// BacklogQuery selects the results of [Backlog.Pending] and [Backlog.OpenProcesses]. The zero value
 // selects everything.
-type Query struct {
+type BacklogQuery struct {
 	// Type is the type of the processes. Default: all types.
 	Type string
 	// ID is the id of one process. It requires Type. Default: all processes.
@@ -91,7 +91,7 @@ type Query struct {
 //
 // Errors: [*ConfigError] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled,
 // journal.ErrAccess, the context's.
-func (b *Backlog) Pending(ctx context.Context, query Query) iter.Seq2[Pending, error] {
+func (b *Backlog) Pending(ctx context.Context, query BacklogQuery) iter.Seq2[Pending, error] {
 	return func(yield func(Pending, error) bool) {
 		for row, err := range b.rows(ctx, query, false) {
 			if err != nil {
@@ -106,7 +106,7 @@ func (b *Backlog) Pending(ctx context.Context, query Query) iter.Seq2[Pending, e
 }
 
 // rows returns the rows of open processes, or the other rows of processes.
-func (b *Backlog) rows(ctx context.Context, query Query, open bool) iter.Seq2[item, error] {
+func (b *Backlog) rows(ctx context.Context, query BacklogQuery, open bool) iter.Seq2[item, error] {
 	read := b.scan(query, open)
 	if query.ID != "" {
 		read = b.query(query, open)
@@ -143,7 +143,7 @@ func (b *Backlog) rows(ctx context.Context, query Query, open bool) iter.Seq2[it
 // page reads some rows, and returns the key after which the next ones begin.
 type page func(ctx context.Context, start item) (rows []item, next item, err error)
 
-func (b *Backlog) query(query Query, open bool) page {
+func (b *Backlog) query(query BacklogQuery, open bool) page {
 	key := rowKey(aggregate.ID{Type: query.Type, Value: query.ID}, openRow)
 	condition, names, values := "#p = :p", map[string]string{"#p": pkey}, item{":p": key[pkey]}
 	if open {
@@ -162,7 +162,7 @@ func (b *Backlog) query(query Query, open bool) page {
 	}
 }
 
-func (b *Backlog) scan(query Query, open bool) page {
+func (b *Backlog) scan(query BacklogQuery, open bool) page {
 	is := "<>"
 	if open {
 		is = "="

@@ -70,7 +70,7 @@ func TestWhatIsDueComesInTheOrderOfItsTimes(t *testing.T) {
 	assert.True(t, slices.IsSortedFunc(all, func(a, b process.Pending) int { return a.Next.Compare(b.Next) }))
 	assert.Equal(t, "commands/c", all[0].Row)
 	assert.Len(t, all[0].Commands, 1)
-	assert.Equal(t, w.one(process.Query{Type: "saga", ID: "o30-0"}), all[31], "as Pending returns it")
+	assert.Equal(t, w.one(process.BacklogQuery{Type: "saga", ID: "o30-0"}), all[31], "as Pending returns it")
 	assert.Len(t, w.due(start, everything), 1, "before, not at")
 	assert.Len(t, w.due(start.Add(10*time.Second), everything), 11)
 	assert.Empty(t, w.due(w.now, everything))

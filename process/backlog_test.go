@@ -24,7 +24,7 @@ import (
 
 func (w *world) backlog() *process.Backlog { return process.NewBacklog(w.client, "") }
 
-func (w *world) pending(query process.Query) (all []process.Pending) {
+func (w *world) pending(query process.BacklogQuery) (all []process.Pending) {
 	w.t.Helper()
 	for p, err := range w.backlog().Pending(w.t.Context(), query) {
 		require.NoError(w.t, err)
@@ -34,7 +34,7 @@ func (w *world) pending(query process.Query) (all []process.Pending) {
 }
 
 // one returns the single pending value.
-func (w *world) one(query process.Query) process.Pending {
+func (w *world) one(query process.BacklogQuery) process.Pending {
 	w.t.Helper()
 	all := w.pending(query)
 	require.Len(w.t, all, 1)
@@ -47,7 +47,7 @@ func TestTimeoutsThatAreSetArePending(t *testing.T) {
 	m := w.manager(w.client, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
 
-	p := w.one(process.Query{})
+	p := w.one(process.BacklogQuery{})
 	assert.Equal(t, "saga-o1", p.Process.String())
 	assert.Equal(t, "timeout/credit", p.Row)
 	assert.Equal(t, "credit", p.Timeout)
@@ -55,11 +55,11 @@ func TestTimeoutsThatAreSetArePending(t *testing.T) {
 	assert.Equal(t, w.now.Add(deadline), p.At)
 	assert.Equal(t, p.At, p.Next)
 	assert.Zero(t, p.Attempts)
-	assert.Empty(t, w.pending(process.Query{Before: p.At}), "it is not due before")
-	assert.Len(t, w.pending(process.Query{Before: p.At.Add(time.Millisecond)}), 1)
+	assert.Empty(t, w.pending(process.BacklogQuery{Before: p.At}), "it is not due before")
+	assert.Len(t, w.pending(process.BacklogQuery{Before: p.At.Add(time.Millisecond)}), 1)
 
 	require.NoError(t, m.Handle(event(t.Context(), "e2", "c", CreditReserved{Order: "o1"})))
-	assert.Empty(t, w.pending(process.Query{}), "it was cancelled, and commands were sent")
+	assert.Empty(t, w.pending(process.BacklogQuery{}), "it was cancelled, and commands were sent")
 }
 
 func TestCommandsThatAreNotSentArePendingWithWhyTheyFail(t *testing.T) {
@@ -71,7 +71,7 @@ func TestCommandsThatAreNotSentArePendingWithWhyTheyFail(t *testing.T) {
 
 	stored := w.now
 	// Before excludes the timeout.
-	query := process.Query{Type: "saga", ID: "o1", Before: w.now.Add(time.Second)}
+	query := process.BacklogQuery{Type: "saga", ID: "o1", Before: w.now.Add(time.Second)}
 	p := w.one(query)
 	assert.Equal(t, "commands/e1", p.Row)
 	assert.Equal(t, "e1", p.Input)
@@ -133,12 +133,12 @@ func TestWhatIsPendingIsGivenForATypeOrAProcess(t *testing.T) {
 	w.setOffline(true)
 	require.ErrorIs(t, w.noisy().Handle(event(t.Context(), "e", "c", CreditReserved{Order: "o1"})), errOffline)
 
-	assert.Len(t, w.pending(process.Query{}), 4)
-	assert.Len(t, w.pending(process.Query{Type: "saga"}), 3)
-	assert.Len(t, w.pending(process.Query{Type: "saga", Before: w.now.Add(deadline + 1e6)}), 3)
-	assert.Equal(t, "saga2-o1", w.one(process.Query{Before: w.now.Add(1e6)}).Process.String())
-	assert.Equal(t, "saga-o1", w.one(process.Query{Type: "saga", ID: "o1"}).Process.String())
-	assert.Empty(t, w.pending(process.Query{Type: "saga", ID: "o3"}))
+	assert.Len(t, w.pending(process.BacklogQuery{}), 4)
+	assert.Len(t, w.pending(process.BacklogQuery{Type: "saga"}), 3)
+	assert.Len(t, w.pending(process.BacklogQuery{Type: "saga", Before: w.now.Add(deadline + 1e6)}), 3)
+	assert.Equal(t, "saga2-o1", w.one(process.BacklogQuery{Before: w.now.Add(1e6)}).Process.String())
+	assert.Equal(t, "saga-o1", w.one(process.BacklogQuery{Type: "saga", ID: "o1"}).Process.String())
+	assert.Empty(t, w.pending(process.BacklogQuery{Type: "saga", ID: "o3"}))
 }
 
 func TestWhatIsPendingIsGivenToTheLastPage(t *testing.T) {
@@ -149,9 +149,9 @@ func TestWhatIsPendingIsGivenToTheLastPage(t *testing.T) {
 	for i := range 6 { // of about 270 KB each, as JSON
 		require.ErrorIs(t, m.Handle(event(t.Context(), fmt.Sprint("e", i), "c", CreditReserved{Order: "o1"})), errOffline)
 	}
-	assert.Len(t, w.pending(process.Query{}), 6)
-	assert.Len(t, w.pending(process.Query{Type: "saga2", ID: "o1"}), 6)
-	for _, err := range w.backlog().Pending(t.Context(), process.Query{}) {
+	assert.Len(t, w.pending(process.BacklogQuery{}), 6)
+	assert.Len(t, w.pending(process.BacklogQuery{Type: "saga2", ID: "o1"}), 6)
+	for _, err := range w.backlog().Pending(t.Context(), process.BacklogQuery{}) {
 		require.NoError(t, err)
 		break // a consumer may stop early
 	}
@@ -172,12 +172,12 @@ func TestWhatFailedIsTriedAgainAtOnce(t *testing.T) {
 	w.fire(m)
 	assert.Empty(t, w.topics(), "all of it waits for RetryAfter")
 
-	for _, p := range w.pending(process.Query{}) {
+	for _, p := range w.pending(process.BacklogQuery{}) {
 		require.NoError(t, w.backlog().Retry(t.Context(), p))
 	}
 	w.fire(m)
 	assert.ElementsMatch(t, []string{"RejectOrder", "RejectOrder", "ReserveCredit"}, w.topics())
-	assert.Empty(t, w.pending(process.Query{}))
+	assert.Empty(t, w.pending(process.BacklogQuery{}))
 }
 
 func TestARetryDoesNotFireATimeoutBeforeItIsDue(t *testing.T) {
@@ -185,10 +185,10 @@ func TestARetryDoesNotFireATimeoutBeforeItIsDue(t *testing.T) {
 	w := setup(t)
 	m := w.manager(w.client, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
-	p := w.one(process.Query{})
+	p := w.one(process.BacklogQuery{})
 	require.NoError(t, w.backlog().Retry(t.Context(), p))
 	assert.Zero(t, w.fire(m))
-	assert.Equal(t, p, w.one(process.Query{}))
+	assert.Equal(t, p, w.one(process.BacklogQuery{}))
 }
 
 func TestWhatIsDroppedIsNotDone(t *testing.T) {
@@ -199,12 +199,12 @@ func TestWhatIsDroppedIsNotDone(t *testing.T) {
 	placed := event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})
 	require.ErrorIs(t, m.Handle(placed), errOffline)
 	w.setOffline(false)
-	for _, p := range w.pending(process.Query{}) {
+	for _, p := range w.pending(process.BacklogQuery{}) {
 		require.NoError(t, w.backlog().Drop(t.Context(), p))
 		require.ErrorIs(t, w.backlog().Drop(t.Context(), p), process.ErrNotPending)
 		require.ErrorIs(t, w.backlog().Retry(t.Context(), p), process.ErrNotPending)
 	}
-	assert.Empty(t, w.pending(process.Query{}))
+	assert.Empty(t, w.pending(process.BacklogQuery{}))
 
 	require.NoError(t, m.Handle(placed), "the event that comes again is done with")
 	w.pass(deadline)
@@ -219,12 +219,12 @@ func TestATimeoutThatWasSetAnewIsNotDropped(t *testing.T) {
 	w := setup(t)
 	m := w.manager(w.client, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
-	seen := w.one(process.Query{})
+	seen := w.one(process.BacklogQuery{})
 	require.NoError(t, m.Handle(event(t.Context(), "e2", "o1", OrderTouched{})))
 
 	require.ErrorIs(t, w.backlog().Drop(t.Context(), seen), process.ErrNotPending)
 	require.ErrorIs(t, w.backlog().Retry(t.Context(), seen), process.ErrNotPending)
-	assert.Len(t, w.pending(process.Query{}), 1)
+	assert.Len(t, w.pending(process.BacklogQuery{}), 1)
 }
 
 // dropping drops a timeout just after a manager has taken it.
@@ -244,7 +244,7 @@ func TestATimeoutThatIsDroppedWhileItFiresDoesNothing(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	m := w.manager(&dropping{Client: w.client, drop: func() {
-		require.NoError(t, w.backlog().Drop(t.Context(), w.one(process.Query{})))
+		require.NoError(t, w.backlog().Drop(t.Context(), w.one(process.BacklogQuery{})))
 	}}, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
 	w.topics()
@@ -266,7 +266,7 @@ func TestRowsThatCannotBeReadAreShownAndDropped(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
-	rows := w.pending(process.Query{Type: "saga", ID: "o1"})
+	rows := w.pending(process.BacklogQuery{Type: "saga", ID: "o1"})
 	require.Len(t, rows, 2)
 	assert.Contains(t, rows[0].Failure, "no list of commands")
 	assert.Contains(t, rows[1].Failure, "neither a timeout nor commands")
@@ -274,7 +274,7 @@ func TestRowsThatCannotBeReadAreShownAndDropped(t *testing.T) {
 		require.NoError(t, w.backlog().Retry(t.Context(), p), "which helps once the row is corrected")
 		require.NoError(t, w.backlog().Drop(t.Context(), p))
 	}
-	assert.Empty(t, w.pending(process.Query{}))
+	assert.Empty(t, w.pending(process.BacklogQuery{}))
 }
 
 func TestALongReasonIsCutBetweenCharacters(t *testing.T) {
@@ -291,7 +291,7 @@ func TestALongReasonIsCutBetweenCharacters(t *testing.T) {
 	w.pass(time.Second)
 	_, err = m.Fire(t.Context())
 	require.Error(t, err)
-	assert.Equal(t, strings.Repeat("€", 500/3), w.one(process.Query{}).Failure)
+	assert.Equal(t, strings.Repeat("€", 500/3), w.one(process.BacklogQuery{}).Failure)
 }
 
 func TestWhatStopsWithItsManagerHasNotFailed(t *testing.T) {
@@ -310,14 +310,14 @@ func TestWhatStopsWithItsManagerHasNotFailed(t *testing.T) {
 	_, err = m.Fire(ctx)
 	require.Error(t, err)
 	assert.Zero(t, m.Stats().Failed)
-	assert.Empty(t, w.one(process.Query{}).Failure)
+	assert.Empty(t, w.one(process.BacklogQuery{}).Failure)
 }
 
 func TestAnIDWithoutATypeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	looks := 0
-	for _, err := range w.backlog().Pending(t.Context(), process.Query{ID: "o1"}) {
+	for _, err := range w.backlog().Pending(t.Context(), process.BacklogQuery{ID: "o1"}) {
 		looks++
 		require.ErrorAs(t, err, new(*process.ConfigError))
 	}
@@ -328,7 +328,7 @@ func TestABacklogWithoutATableSaysSo(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	b := process.NewBacklog(w.client, "missing")
-	for _, query := range []process.Query{{}, {Type: "saga", ID: "o1"}} {
+	for _, query := range []process.BacklogQuery{{}, {Type: "saga", ID: "o1"}} {
 		looks := 0
 		for _, err := range b.Pending(t.Context(), query) {
 			looks++
@@ -357,7 +357,7 @@ func ExampleBacklog() {
 	fmt.Println("handled:", err == nil)
 
 	backlog := process.NewBacklog(db.Client(), process.DefaultTable)
-	for p, err := range backlog.Pending(ctx, process.Query{Type: "saga"}) {
+	for p, err := range backlog.Pending(ctx, process.BacklogQuery{Type: "saga"}) {
 		check(err)
 		fmt.Println(p.Process, p.Row, len(p.Commands))
 		if p.Input != "" {

@@ -75,11 +75,11 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 		w.pass(time.Minute)
 		cost("an attempt that fails", 0.5+number+state+again, lease+1, func() { _, _ = m.Fire(t.Context()) })
 		var stuck process.Pending
-		cost("a look at all that is pending", 0.5, 0, func() { stuck = w.one(process.Query{Before: w.now}) })
+		cost("a look at all that is pending", 0.5, 0, func() { stuck = w.one(process.BacklogQuery{Before: w.now}) })
 		cost("a look at what is due", number+0.5+1, 0, func() { assert.Len(t, w.due(w.now.Add(time.Minute), everything), 1) })
-		cost("a look at what is pending of a process", 1, 0, func() { w.pending(process.Query{Type: "saga", ID: "o3"}) })
-		cost("a look at all that are open", 0.5, 0, func() { assert.Equal(t, []string{"saga-o3"}, w.open(process.Query{})) })
-		cost("a look whether one is open", 1, 0, func() { w.open(process.Query{Type: "saga", ID: "o3"}) })
+		cost("a look at what is pending of a process", 1, 0, func() { w.pending(process.BacklogQuery{Type: "saga", ID: "o3"}) })
+		cost("a look at all that are open", 0.5, 0, func() { assert.Equal(t, []string{"saga-o3"}, w.open(process.BacklogQuery{})) })
+		cost("a look whether one is open", 1, 0, func() { w.open(process.BacklogQuery{Type: "saga", ID: "o3"}) })
 		cost("one is taken from the list", 0, 1, func() {
 			require.NoError(t, w.backlog().Unlist(t.Context(), aggregate.ID{Type: "saga", Value: "o3"}))
 		})

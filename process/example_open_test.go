@@ -50,7 +50,7 @@ func ExampleBacklog_OpenProcesses() {
 	}
 
 	backlog := process.NewBacklog(db.Client(), process.DefaultTable)
-	for p, err := range backlog.OpenProcesses(ctx, process.Query{Type: "reminder"}) {
+	for p, err := range backlog.OpenProcesses(ctx, process.BacklogQuery{Type: "reminder"}) {
 		check(err)
 		fmt.Println(p.Process, "began less than a minute ago:", time.Since(p.Begun) < time.Minute)
 	}

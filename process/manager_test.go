@@ -309,7 +309,7 @@ func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 				}
 			}
 			assert.Len(t, commands, 2*orders, strings.Join(w.topics(), " "))
-			assert.Empty(t, w.open(process.Query{}), "all have ended")
+			assert.Empty(t, w.open(process.BacklogQuery{}), "all have ended")
 		})
 	}
 }

@@ -41,7 +41,7 @@ func TestAProcessWhoseKeyWasDestroyedBlocksNobody(t *testing.T) {
 	assert.EqualValues(t, 1, m.Stats().Ignored)
 	w.pass(deadline)
 	w.fire(m)
-	assert.Empty(t, w.pending(process.Query{}), "its timeout is gone")
+	assert.Empty(t, w.pending(process.BacklogQuery{}), "its timeout is gone")
 }
 
 func TestAnEventIDOfAnyLengthIsHandledOnce(t *testing.T) {
@@ -70,7 +70,7 @@ func TestATimeoutInTheDistantFutureDoesNotFire(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
 	assert.Zero(t, w.fire(m))
-	assert.Equal(t, 9999, w.one(process.Query{}).At.UTC().Year())
+	assert.Equal(t, 9999, w.one(process.BacklogQuery{}).At.UTC().Year())
 }
 
 // Servers whose clocks differ agree on when a timeout is due.

@@ -66,7 +66,7 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 // unit.
 //
 // Errors: those of Pending.
-func (b *Backlog) OpenProcesses(ctx context.Context, query Query) iter.Seq2[OpenProcess, error] {
+func (b *Backlog) OpenProcesses(ctx context.Context, query BacklogQuery) iter.Seq2[OpenProcess, error] {
 	return func(yield func(OpenProcess, error) bool) {
 		for row, err := range b.rows(ctx, query, true) {
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // open returns the ids of open processes in order.
-func (w *world) open(query process.Query) (ids []string) {
+func (w *world) open(query process.BacklogQuery) (ids []string) {
 	w.t.Helper()
 	for p, err := range w.backlog().OpenProcesses(w.t.Context(), query) {
 		require.NoError(w.t, err)
@@ -38,26 +38,26 @@ func TestAProcessIsOpenFromItsFirstStepToItsLast(t *testing.T) {
 	begin("o2")
 	require.NoError(t, m.Handle(event(t.Context(), "touched", "o1", OrderTouched{})), "a step in between")
 
-	assert.Equal(t, []string{"saga-o1", "saga-o2"}, w.open(process.Query{}))
-	assert.Equal(t, []string{"saga-o1", "saga-o2"}, w.open(process.Query{Type: "saga"}))
-	assert.Empty(t, w.open(process.Query{Type: "sag"}))
-	assert.Equal(t, []string{"saga-o2"}, w.open(process.Query{Type: "saga", ID: "o2"}))
-	assert.Equal(t, []string{"saga-o1"}, w.open(process.Query{Before: w.now}), "older than a minute")
-	assert.Empty(t, w.open(process.Query{Type: "saga", ID: "o2", Before: w.now}))
-	for p, err := range w.backlog().OpenProcesses(t.Context(), process.Query{Type: "saga", ID: "o1"}) {
+	assert.Equal(t, []string{"saga-o1", "saga-o2"}, w.open(process.BacklogQuery{}))
+	assert.Equal(t, []string{"saga-o1", "saga-o2"}, w.open(process.BacklogQuery{Type: "saga"}))
+	assert.Empty(t, w.open(process.BacklogQuery{Type: "sag"}))
+	assert.Equal(t, []string{"saga-o2"}, w.open(process.BacklogQuery{Type: "saga", ID: "o2"}))
+	assert.Equal(t, []string{"saga-o1"}, w.open(process.BacklogQuery{Before: w.now}), "older than a minute")
+	assert.Empty(t, w.open(process.BacklogQuery{Type: "saga", ID: "o2", Before: w.now}))
+	for p, err := range w.backlog().OpenProcesses(t.Context(), process.BacklogQuery{Type: "saga", ID: "o1"}) {
 		require.NoError(t, err)
 		assert.Equal(t, process.OpenProcess{Process: aggregate.ID{Type: "saga", Value: "o1"}, Begun: begun}, p)
 	}
-	for _, p := range w.pending(process.Query{}) {
+	for _, p := range w.pending(process.BacklogQuery{}) {
 		assert.Equal(t, "credit", p.Timeout, "an open process is nothing that is left to do")
 	}
 
 	require.NoError(t, m.Handle(event(t.Context(), "e2", "c", CreditReserved{Order: "o1"})))
-	assert.Equal(t, []string{"saga-o2"}, w.open(process.Query{}))
+	assert.Equal(t, []string{"saga-o2"}, w.open(process.BacklogQuery{}))
 	require.NoError(t, m.Handle(event(t.Context(), "placed-o1", "o1", OrderPlaced{Total: 5})), "it comes again")
 	w.pass(deadline)
 	w.fire(m)
-	assert.Empty(t, w.open(process.Query{}), "the timeout has ended it")
+	assert.Empty(t, w.open(process.BacklogQuery{}), "the timeout has ended it")
 }
 
 func TestAProcessThatEndsWithItsFirstStepIsNeverOpen(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAProcessThatEndsWithItsFirstStepIsNeverOpen(t *testing.T) {
 	m, err := process.New(w.j, w.client, at, w.config())
 	require.NoError(t, err)
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{})))
-	assert.Empty(t, w.open(process.Query{}))
+	assert.Empty(t, w.open(process.BacklogQuery{}))
 }
 
 func TestAProcessWithoutAnEndIsNotListed(t *testing.T) {
@@ -83,7 +83,7 @@ func TestAProcessWithoutAnEndIsNotListed(t *testing.T) {
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{})))
 	_, version := w.saga(m, "o1")
 	assert.EqualValues(t, 1, version)
-	assert.Empty(t, w.open(process.Query{}))
+	assert.Empty(t, w.open(process.BacklogQuery{}))
 }
 
 // The reaction receives a copy. Changes to the copy have no effect.
@@ -103,7 +103,7 @@ func TestAReactionCannotListItsProcessAsOver(t *testing.T) {
 	for i := range 3 {
 		require.NoError(t, m.Handle(event(t.Context(), fmt.Sprint("e", i), "o1", OrderPlaced{})))
 	}
-	assert.Equal(t, []string{"list-o1"}, w.open(process.Query{}))
+	assert.Equal(t, []string{"list-o1"}, w.open(process.BacklogQuery{}))
 }
 
 type (
@@ -127,10 +127,10 @@ func TestWhatWasDeletedIsTakenFromTheListByHand(t *testing.T) {
 	id := aggregate.ID{Type: "saga", Value: "o1"}
 	_, version := w.saga(m, "o1")
 	require.NoError(t, w.j.Delete(t.Context(), id, version, journal.RemoveOptions{}))
-	assert.Equal(t, []string{"saga-o1"}, w.open(process.Query{}))
+	assert.Equal(t, []string{"saga-o1"}, w.open(process.BacklogQuery{}))
 
 	require.NoError(t, w.backlog().Unlist(t.Context(), id))
-	assert.Empty(t, w.open(process.Query{}))
+	assert.Empty(t, w.open(process.BacklogQuery{}))
 	err := w.backlog().Unlist(t.Context(), id)
 	require.ErrorIs(t, err, process.ErrNotPending)
 	require.EqualError(t, err, "unlist process saga-o1: it is not listed as open")
@@ -139,11 +139,11 @@ func TestWhatWasDeletedIsTakenFromTheListByHand(t *testing.T) {
 func TestOpenProcessesOfABadQueryOrNoTable(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	for _, err := range w.backlog().OpenProcesses(t.Context(), process.Query{ID: "o1"}) {
+	for _, err := range w.backlog().OpenProcesses(t.Context(), process.BacklogQuery{ID: "o1"}) {
 		require.ErrorAs(t, err, new(*process.ConfigError))
 	}
 	missing := process.NewBacklog(w.client, "missing")
-	for _, err := range missing.OpenProcesses(t.Context(), process.Query{}) {
+	for _, err := range missing.OpenProcesses(t.Context(), process.BacklogQuery{}) {
 		require.ErrorIs(t, err, journal.ErrTableMissing)
 	}
 	require.ErrorIs(t, missing.Unlist(t.Context(), aggregate.ID{Type: "saga", Value: "o1"}), journal.ErrTableMissing)

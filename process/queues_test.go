@@ -329,14 +329,14 @@ func TestABacklogShowsTheRowsOfAllQueues(t *testing.T) {
 	w := setup(t)
 	m := w.withQueues(w.client, 4)
 	w.place(m, "o", 20)
-	assert.Len(t, w.pending(process.Query{}), 20)
-	assert.Len(t, w.pending(process.Query{Type: "saga"}), 20)
+	assert.Len(t, w.pending(process.BacklogQuery{}), 20)
+	assert.Len(t, w.pending(process.BacklogQuery{Type: "saga"}), 20)
 	w.pass(deadline)
 	w.setOffline(true)
 	_, err := m.Fire(t.Context())
 	require.ErrorIs(t, err, errOffline)
 	w.setOffline(false)
-	for i, p := range w.pending(process.Query{}) {
+	for i, p := range w.pending(process.BacklogQuery{}) {
 		if i%2 == 0 {
 			require.NoError(t, w.backlog().Drop(t.Context(), p))
 		} else {
@@ -345,5 +345,5 @@ func TestABacklogShowsTheRowsOfAllQueues(t *testing.T) {
 	}
 	w.fire(m)
 	assert.Len(t, w.rejected(), 10)
-	assert.Empty(t, w.pending(process.Query{}))
+	assert.Empty(t, w.pending(process.BacklogQuery{}))
 }

@@ -134,7 +134,7 @@ func (p *Projection) handleRun(msg *message.Message, position *subscriber.Positi
 			return err
 		}
 		if len(writes) > maxWrites {
-			return &TooManyWritesError{Event: last.Aggregate, Number: last.Number, Count: len(writes)}
+			return &TooManyWritesError{Aggregate: last.Aggregate, Number: last.Number, Count: len(writes)}
 		}
 		if err := p.commit(ctx, last, advance, writes); err != nil {
 			return err

@@ -26,7 +26,7 @@ func (e *ConfigError) Error() string { return "projection: " + e.Reason }
 // ConditionError reports that the condition of a write that is not idempotent is false. Nothing was
 // written.
 type ConditionError struct {
-	Event     aggregate.ID // the aggregate of the event
+	Aggregate aggregate.ID // the aggregate of the event
 	Number    uint64       // the sequence number of the event
 	EventType string       // the type of the event
 	Table     string       // the table of the write
@@ -36,26 +36,26 @@ type ConditionError struct {
 func (e *ConditionError) Error() string {
 	return fmt.Sprintf("event %d of %s (%s): the condition of write %d, on table %q, is false: "+
 		"correct the read model or the reaction, or mark the write Idempotent if there is nothing to do then",
-		e.Number, e.Event, e.EventType, e.Write, e.Table)
+		e.Number, e.Aggregate, e.EventType, e.Write, e.Table)
 }
 
 // TooManyWritesError reports more than 99 writes, the maximum for one transaction with the
 // position. Nothing was written.
 type TooManyWritesError struct {
-	Event  aggregate.ID // the aggregate of the event
-	Number uint64       // the sequence number of the event
-	Count  int          // how many writes the reaction returned
+	Aggregate aggregate.ID // the aggregate of the event
+	Number    uint64       // the sequence number of the event
+	Count     int          // how many writes the reaction returned
 }
 
 func (e *TooManyWritesError) Error() string {
 	return fmt.Sprintf("event %d of %s: %d writes, one transaction can have %d and the position: combine them into fewer items",
-		e.Number, e.Event, e.Count, maxWrites)
+		e.Number, e.Aggregate, e.Count, maxWrites)
 }
 
 // ItemTooLargeError reports an item of the read model that would exceed DynamoDB's 400 KB. Nothing
 // was written.
 type ItemTooLargeError struct {
-	Event     aggregate.ID // the aggregate of the event
+	Aggregate aggregate.ID // the aggregate of the event
 	Number    uint64       // the sequence number of the event
 	EventType string       // the type of the event
 	Table     string       // empty if DynamoDB does not report it
@@ -65,7 +65,7 @@ type ItemTooLargeError struct {
 func (e *ItemTooLargeError) Error() string {
 	return fmt.Sprintf("event %d of %s (%s): an item of table %q would exceed 400 KB: spread it over several, "+
 		"or, if it records too many source aggregates, use Update in place of IdempotentUpdate: %v",
-		e.Number, e.Event, e.EventType, e.Table, e.Err)
+		e.Number, e.Aggregate, e.EventType, e.Table, e.Err)
 }
 
 func (e *ItemTooLargeError) Unwrap() error { return e.Err }
@@ -76,7 +76,7 @@ func explain(err error, r *journal.Record, writes []Write, reasons []types.Cance
 	const tooLarge = "maximum allowed size"
 	for i, reason := range reasons {
 		if strings.Contains(aws.ToString(reason.Message), tooLarge) {
-			return &ItemTooLargeError{Event: r.Aggregate, Number: r.Number, EventType: r.EventType, Table: writes[i].table(), Err: err}
+			return &ItemTooLargeError{Aggregate: r.Aggregate, Number: r.Number, EventType: r.EventType, Table: writes[i].table(), Err: err}
 		}
 	}
 	var api smithy.APIError
@@ -90,7 +90,7 @@ func explain(err error, r *journal.Record, writes []Write, reasons []types.Cance
 		slices.Sort(tables)
 		return fmt.Errorf("%w: the checkpoint table of the journal, or a table of the writes, %q: %w", journal.ErrTableMissing, slices.Compact(tables), err)
 	case errors.As(err, &api) && len(reasons) == 0 && strings.Contains(api.ErrorMessage(), "Item size") && strings.Contains(api.ErrorMessage(), tooLarge):
-		return &ItemTooLargeError{Event: r.Aggregate, Number: r.Number, EventType: r.EventType, Err: err}
+		return &ItemTooLargeError{Aggregate: r.Aggregate, Number: r.Number, EventType: r.EventType, Err: err}
 	}
 	return err
 }

@@ -151,7 +151,7 @@ func (p *Projection) handle(msg *message.Message) error {
 		return nil
 	}
 	if len(writes) > maxWrites {
-		return &TooManyWritesError{Event: record.Aggregate, Number: record.Number, Count: len(writes)}
+		return &TooManyWritesError{Aggregate: record.Aggregate, Number: record.Number, Count: len(writes)}
 	}
 	err = position.Commit(ctx, func(ctx context.Context, advance subscriber.Advance) error {
 		if err := p.commit(ctx, record, advance, writes); err != nil {
@@ -227,7 +227,7 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 					keep = append(keep, i)
 				case !writes[i].done(reasons[n+1]):
 					return backoff.Permanent(&ConditionError{
-						Event: r.Aggregate, Number: r.Number, EventType: r.EventType, Table: writes[i].table(), Write: i,
+						Aggregate: r.Aggregate, Number: r.Number, EventType: r.EventType, Table: writes[i].table(), Write: i,
 					})
 				}
 			}

@@ -132,7 +132,7 @@ func TestAnyOtherFalseConditionIsTheHandlersErrorAndNothingIsWritten(t *testing.
 	err := w.handleNext(p.Handle)
 	var condition *projection.ConditionError
 	require.ErrorAs(t, err, &condition)
-	assert.Equal(t, projection.ConditionError{Event: account("x"), Number: 1, EventType: "deposited", Table: table, Write: 1}, *condition)
+	assert.Equal(t, projection.ConditionError{Aggregate: account("x"), Number: 1, EventType: "deposited", Table: table, Write: 1}, *condition)
 	assert.Zero(t, w.total("x"))
 }
 

@@ -55,8 +55,8 @@
 // requires the same version, so only one of them can be written. The commit id of the stored event
 // shows which one.
 //
-// [ExpectVersion] makes Publish append a message only if the aggregate has a certain version. Such
-// a message has a commit of its own, and a conflict is returned at once.
+// [SetExpectedVersion] makes Publish append a message only if the aggregate has a certain version.
+// Such a message has a commit of its own, and a conflict is returned at once.
 //
 // # Contexts
 //

@@ -77,13 +77,13 @@ func ExampleConfig() {
 	// visit-checkout-7 1
 }
 
-func ExampleExpectVersion() {
+func ExampleSetExpectedVersion() {
 	p, err := publisher.NewPublisher(publisher.Config{Journal: exampleJournal(context.Background())}, nil)
 	check(err)
 	open := func() error {
 		opened := message.NewMessage(watermill.NewUUID(), nil)
 		opened.Metadata.Set(publisher.AggregateIDKey, "alice")
-		publisher.ExpectVersion(opened, 0) // the account must not exist yet
+		publisher.SetExpectedVersion(opened, 0) // the account must not exist yet
 		return p.Publish("account", opened)
 	}
 	fmt.Println("first:", open())

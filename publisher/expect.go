@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/printable"
 )
 
-// ExpectVersion makes Publish append the message only if its aggregate has this version. The
+// SetExpectedVersion makes Publish append the message only if its aggregate has this version. The
 // version is the number of events of the aggregate; 0 means that the aggregate must not exist. If
 // the version is different, nothing of the Publish is written to that aggregate, and the error
 // wraps a *journal.ConflictError.
@@ -19,8 +19,8 @@ import (
 // follow in the same commit, so all of them must fit into one transaction: 99 events and 4 MB. A
 // later message may also expect a version, if it is the version after the messages before it.
 //
-// ExpectVersion sets the metadata expected_version, which is not stored.
-func ExpectVersion(msg *message.Message, version uint64) {
+// SetExpectedVersion sets the metadata expected_version, which is not stored.
+func SetExpectedVersion(msg *message.Message, version uint64) {
 	if msg == nil {
 		return // Publish refuses it
 	}
@@ -38,7 +38,7 @@ func expectation(msg *message.Message) (version uint64, given bool, err error) {
 	}
 	version, err = strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, true, fmt.Errorf("metadata %s is %s, which is not a version: set it with publisher.ExpectVersion", envelope.ExpectedVersionKey, printable.Quote(text))
+		return 0, true, fmt.Errorf("metadata %s is %s, which is not a version: set it with publisher.SetExpectedVersion", envelope.ExpectedVersionKey, printable.Quote(text))
 	}
 	return version, true, nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func expecting(msgs []*message.Message, version uint64) []*message.Message {
-	publisher.ExpectVersion(msgs[0], version)
+	publisher.SetExpectedVersion(msgs[0], version)
 	return msgs
 }
 
@@ -68,7 +68,7 @@ func TestAnExpectationIsNotStored(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{})
 	msg := &message.Message{Metadata: message.Metadata{"tenant": "a", "aggregate_id": "1"}}
-	publisher.ExpectVersion(msg, 0)
+	publisher.SetExpectedVersion(msg, 0)
 
 	require.NoError(t, s.publisher(publisher.Config{}).Publish("order", msg))
 
@@ -80,12 +80,12 @@ func TestLaterMessagesMayExpectWhatTheEarlierLeadTo(t *testing.T) {
 	s := newStore(t, journal.Config{})
 	p := s.publisher(publisher.Config{})
 	msgs := messagesTo(order1, "m", 3)
-	publisher.ExpectVersion(msgs[0], 0)
-	publisher.ExpectVersion(msgs[2], 2)
+	publisher.SetExpectedVersion(msgs[0], 0)
+	publisher.SetExpectedVersion(msgs[2], 2)
 	require.NoError(t, p.Publish("order", msgs...))
 
-	publisher.ExpectVersion(msgs[0], 3)
-	publisher.ExpectVersion(msgs[2], 4)
+	publisher.SetExpectedVersion(msgs[0], 3)
+	publisher.SetExpectedVersion(msgs[2], 4)
 	err := p.Publish("order", msgs...)
 
 	var refused *publisher.MessageError
@@ -147,8 +147,8 @@ func TestExpectVersionTakesAnyMessage(t *testing.T) {
 	t.Parallel()
 	bare := &message.Message{}
 
-	publisher.ExpectVersion(nil, 1)
-	publisher.ExpectVersion(bare, 1)
+	publisher.SetExpectedVersion(nil, 1)
+	publisher.SetExpectedVersion(bare, 1)
 
 	assert.Equal(t, "1", bare.Metadata.Get("expected_version"))
 }

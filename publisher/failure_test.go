@@ -82,7 +82,7 @@ func TestAFailureSaysWhichMessagesOfWhichAggregateAreNotWritten(t *testing.T) {
 		require.NoError(t, p.Publish("order", messageTo(aggregate.ID{Value: "taken"}, "x")))
 		taken, fresh := aggregate.ID{Type: "order", Value: "taken"}, aggregate.ID{Type: "order", Value: "fresh"}
 		msgs := []*message.Message{messageTo(fresh, "0"), messageTo(taken, "1"), messageTo(fresh, "2"), messageTo(taken, "3")}
-		publisher.ExpectVersion(msgs[1], 0)
+		publisher.SetExpectedVersion(msgs[1], 0)
 
 		err := p.Publish("order", msgs...)
 
@@ -281,7 +281,7 @@ func TestATextNamesThreeAggregatesAndCountsTheRest(t *testing.T) {
 	var msgs []*message.Message
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		msgs = append(msgs, messageTo(aggregate.ID{Value: id}, "x"))
-		publisher.ExpectVersion(msgs[len(msgs)-1], 7)
+		publisher.SetExpectedVersion(msgs[len(msgs)-1], 7)
 	}
 
 	err := p.Publish("order", msgs...)
@@ -350,7 +350,7 @@ func TestEveryBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		}
 		good := func() *message.Message { return messageTo(order1, "good") }
 		expecting := func(version uint64) *message.Message {
-			return with(func(msg *message.Message) { publisher.ExpectVersion(msg, version) })
+			return with(func(msg *message.Message) { publisher.SetExpectedVersion(msg, version) })
 		}
 
 		for name, c := range map[string]struct {
@@ -369,8 +369,8 @@ func TestEveryBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 			"UUID that is no text":         {p, "order", with(func(msg *message.Message) { msg.UUID = "\xff" }), journal.ErrInvalidCommit, "UTF-8"},
 			"name that is no text":         {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("name", "\xff") }), journal.ErrInvalidCommit, "UTF-8"},
 			"not to be marshaled":          {failing, "order", good(), errRefused, "marshal"},
-			"version that is no number":    {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("expected_version", "new") }), nil, "publisher.ExpectVersion"},
-			"version not for the first":    {p, "order", expecting(1), nil, "call ExpectVersion for the first one"},
+			"version that is no number":    {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("expected_version", "new") }), nil, "publisher.SetExpectedVersion"},
+			"version not for the first":    {p, "order", expecting(1), nil, "call SetExpectedVersion for the first one"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				err := c.publisher.Publish(c.topic, good(), c.bad)

@@ -1,7 +1,7 @@
 package publisher
 
 // Metadata keys that a Publisher reads. Some metadata of a message is not stored: expected_version
-// (see [ExpectVersion]), own_stream, and the metadata that a subscriber adds, such as
+// (see [SetExpectedVersion]), own_stream, and the metadata that a subscriber adds, such as
 // aggregate_type, sequence_number and occurred_at. Events that are published again get new values
 // of these. All other metadata is stored as it is.
 const (

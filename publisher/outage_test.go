@@ -119,7 +119,7 @@ func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T)
 					p := s.publisher(publisher.Config{Journal: j})
 					msg := messageTo(order1, "x")
 					if expects {
-						publisher.ExpectVersion(msg, 0)
+						publisher.SetExpectedVersion(msg, 0)
 					}
 
 					began := time.Now()

@@ -114,9 +114,9 @@ func (b *batch) expect(msg *message.Message) error {
 		b.expected = &version
 	case b.expected == nil:
 		return fmt.Errorf("it expects version %d of %s, but the first message of this Publish to the aggregate expects none: "+
-			"call ExpectVersion for the first one", version, printable.Quote(b.id.String()))
+			"call SetExpectedVersion for the first one", version, printable.Quote(b.id.String()))
 	case version != *b.expected+uint64(len(b.events)):
-		return fmt.Errorf("it expects version %d of %s, which has version %d after the messages before it: publish it alone, or do not call ExpectVersion for it",
+		return fmt.Errorf("it expects version %d of %s, which has version %d after the messages before it: publish it alone, or do not call SetExpectedVersion for it",
 			version, printable.Quote(b.id.String()), *b.expected+uint64(len(b.events)))
 	}
 	return nil

@@ -66,13 +66,13 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 // execution is one call of Execute.
 type execution[S any] struct {
 	*Repository[S]
-	id      aggregate.ID
-	decide  aggregate.Decision[S]
-	options options
-	result  Aggregate[S]
-	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
-	// latest is the id of the commit that the last run of decide made, if its outcome is unknown.
-	latest string
+	id         aggregate.ID
+	decide     aggregate.Decision[S]
+	options    options
+	result     Aggregate[S]
+	unresolved []*journal.OutcomeUnknownError // of the commits that this call may have written
+	// commitID is the id of the commit that the last run of decide made, if its outcome is unknown.
+	commitID string
 
 	compared bool // orMoved has read the version
 }
@@ -179,7 +179,7 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	if err != nil {
 		return a, false, nil, err
 	}
-	e.latest = ""
+	e.commitID = ""
 	e.counters.decisions.Add(1)
 	events, refusal := e.decide(own.State)
 	if refusal != nil {
@@ -195,7 +195,7 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	}
 	var unknown *journal.OutcomeUnknownError
 	if !isCallers(err) && errors.As(err, &unknown) {
-		e.unknown, e.latest = append(e.unknown, unknown), unknown.CommitID
+		e.unresolved, e.commitID = append(e.unresolved, unknown), unknown.CommitID
 	}
 	return a, !dependsOnState(ctx, err), nil, err
 }

@@ -301,7 +301,7 @@ func (r *Repository[S]) replayTo(ctx context.Context, a *Aggregate[S], version u
 // even if it becomes several events or none. The error is an [*EventError].
 func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped *skipped) error {
 	err := r.definition.Replay(&a.State, record.EventType, record.Payload)
-	if unknown, ok := r.unknown(err); ok {
+	if unknown, ok := r.unknownType(err); ok {
 		skipped.add(record.Number, unknown)
 		a.partial = true
 	} else if err != nil {

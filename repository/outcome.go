@@ -122,7 +122,7 @@ func dependsOnState(ctx context.Context, err error) bool {
 	return !errors.As(err, new(*journal.DuplicateCommandError)) && !errors.As(err, new(*journal.DeletedError))
 }
 
-func (e *execution[S]) outcomes() []*journal.OutcomeUnknownError { return e.unknown }
+func (e *execution[S]) outcomes() []*journal.OutcomeUnknownError { return e.unresolved }
 
 // isFinal compares the versions: the aggregate has passed the expected version of each commit, or
 // was deleted.
@@ -131,7 +131,7 @@ func (e *execution[S]) isFinal(ctx context.Context) bool {
 	if err != nil {
 		return errors.As(err, new(*journal.DeletedError))
 	}
-	return !slices.ContainsFunc(e.unknown, func(u *journal.OutcomeUnknownError) bool { return version < u.First })
+	return !slices.ContainsFunc(e.unresolved, func(u *journal.OutcomeUnknownError) bool { return version < u.First })
 }
 
 // executed checks whether the aggregate knows the command. If the last run of the decision made the
@@ -150,7 +150,7 @@ func (e *execution[S]) executed(ctx context.Context) (known bool, err error) {
 		return true, nil
 	case err != nil:
 		return false, err
-	case command.CommitID != e.latest:
+	case command.CommitID != e.commitID:
 	case command.Version == a.Version:
 		e.result = a
 		return true, nil

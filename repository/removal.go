@@ -18,13 +18,13 @@ import (
 // not have After: wait there until all groups have handled the event (groups.Groups.WaitApplied).
 //
 // After an error, call Delete again with the same version: it continues with the rest.
-func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, removal journal.RemoveOptions) error {
+func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, options journal.RemoveOptions) error {
 	name, err := r.definition.ID(id)
 	if err != nil {
 		return err
 	}
 	defer r.cache.forget(name)
-	return r.journal.Delete(ctx, name, version, removal)
+	return r.journal.Delete(ctx, name, version, options)
 }
 
 // Truncate removes the events of an aggregate with numbers below before. The latest snapshot must
@@ -38,7 +38,7 @@ func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, r
 // [journal.Journal.Truncate] describes the costs.
 //
 // After an error, call Truncate again: it continues with the rest.
-func (r *Repository[S]) Truncate(ctx context.Context, id string, before uint64, removal journal.RemoveOptions) error {
+func (r *Repository[S]) Truncate(ctx context.Context, id string, before uint64, options journal.RemoveOptions) error {
 	name, err := r.definition.ID(id)
 	if err != nil {
 		return err
@@ -54,5 +54,5 @@ func (r *Repository[S]) Truncate(ctx context.Context, id string, before uint64, 
 		}
 	}
 	defer r.cache.forget(name)
-	return r.journal.Truncate(ctx, name, before, removal)
+	return r.journal.Truncate(ctx, name, before, options)
 }

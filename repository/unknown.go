@@ -29,9 +29,9 @@ const (
 // happens only with [SkipUnknown].
 func (a Aggregate[S]) Partial() bool { return a.partial }
 
-// unknown returns the type of an event that a load skips, if its error is of that kind. Events that
-// an upcaster returns are from this program, so they are never skipped.
-func (r *Repository[S]) unknown(err error) (eventType string, ok bool) {
+// unknownType returns the type of an event that a load skips, if its error is of that kind. Events
+// that an upcaster returns are from this program, so they are never skipped.
+func (r *Repository[S]) unknownType(err error) (eventType string, ok bool) {
 	if err == nil || r.config.UnknownEvents != SkipUnknown || errors.As(err, new(*aggregate.UpcastError)) {
 		return "", false
 	}

@@ -56,7 +56,7 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 
 // attempt runs a transaction for a number of events, and adjusts the maximum by its result. The
 // caller holds the lock.
-func (p *position) attempt(events int, run func() error) error {
+func (p *streamPosition) attempt(events int, run func() error) error {
 	if events == 1 {
 		err := run()
 		if err == nil && p.longest == 1 {

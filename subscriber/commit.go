@@ -6,9 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// position is the stored position of a stream. A writer holds the lock from before the write until
-// its result is known. So the committer and a handler's transaction never write at the same time.
-type position struct {
+// streamPosition is the stored position of a stream. A writer holds the lock from before the write
+// until its result is known. So the committer and a handler's transaction never write at the same
+// time.
+type streamPosition struct {
 	mu lock
 	// fenced reports that only this owner can move the position. The lock guards it.
 	fenced bool
@@ -46,7 +47,7 @@ func (c *committer) commit(
 	c.commits.Store(true)
 	if p.doubt || !p.fenced {
 		if err := c.fenceInTime(ctx, st); err != nil {
-			c.fenced(err)
+			c.loseIfFenced(err)
 			return err
 		}
 	}
@@ -59,7 +60,7 @@ func (c *committer) commit(
 	advance := Advance{Group: c.group(), Aggregate: st.ID, Epoch: c.epoch, From: from, To: to()}
 	p.doubt = true // also holds if run panics
 	if err := run(ctx, advance); err != nil {
-		c.fenced(err)
+		c.loseIfFenced(err)
 		return err
 	}
 	p.doubt = false
@@ -77,7 +78,7 @@ func (c *committer) fenceInTime(ctx context.Context, st *stream) error {
 
 // own locks the position. It waits for a write of the subscriber. It returns errCommitting while a
 // handler's transaction runs, because that has no time limit.
-func (p *position) own(ctx context.Context) error {
+func (p *streamPosition) own(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if p.handling.Load() {
@@ -92,7 +93,7 @@ func (p *position) own(ctx context.Context) error {
 
 // isResolved reports that no write of the position is in progress, and that the outcome of the last
 // one is known.
-func (p *position) isResolved() bool {
+func (p *streamPosition) isResolved() bool {
 	if !p.mu.TryLock() {
 		return false
 	}

@@ -127,11 +127,11 @@ func (c *committer) finish() {
 	errs := c.flush(true)
 	c.failedToWrite(errs)
 	for failures := 1; worst(errs) != nil && !c.IsLost(); failures++ {
-		if retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, time.Second, failures))); ctx.Err() != nil {
+		if retry.Sleep(ctx, retry.Jitter(retry.Backoff(minFailurePause, time.Second, failures))); ctx.Err() != nil {
 			c.failed("Gave up writing a checkpoint: events that were acked since the last one will be delivered again", errs)
 			return
 		}
-		if errs = c.flush(true); c.fenced(worst(errs)) {
+		if errs = c.flush(true); c.loseIfFenced(worst(errs)) {
 			return
 		}
 	}

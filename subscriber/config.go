@@ -216,7 +216,7 @@ func (c *Config) validateShared() error {
 }
 
 func (c *Config) nackPause(attempt int) time.Duration {
-	return max(0, retry.After(c.NackResendSleep, c.MaxNackResendSleep, attempt))
+	return max(0, retry.Backoff(c.NackResendSleep, c.MaxNackResendSleep, attempt))
 }
 
 // wants reports whether events of a type are delivered.

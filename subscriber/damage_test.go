@@ -67,7 +67,7 @@ func slow(t *testing.T, layout journal.Layout) *dynamotest.DB {
 func listed(t *testing.T, config subscriber.Config, id string, n int) {
 	t.Helper()
 	first, _ := subscribe(t, config)
-	require.NoError(t, first.Joined(t.Context()))
+	require.NoError(t, first.WaitJoined(t.Context()))
 	require.NoError(t, first.Close())
 	write(t, config.Journal, id, 0, n)
 	require.NoError(t, checkpoint.New(config.Journal).ListBehind(t.Context(), checkpoint.Group{Name: "group"}, checkpoint.Revision{}, checkpoint.Behind{

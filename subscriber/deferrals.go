@@ -76,7 +76,7 @@ func (f *deferrals) run(ctx context.Context) {
 			case err != nil:
 				failures++
 				f.logger.Error("Cannot read which events are deferred, will try again", err, watermill.LogFields{"shard": f.number})
-				scanAt = now.Add(retry.After(minFailurePause, maxFailurePause, failures))
+				scanAt = now.Add(retry.Backoff(minFailurePause, maxFailurePause, failures))
 			default:
 				failures = 0
 				scanAt, next = now.Add(next), f.rescanInterval()

@@ -218,7 +218,7 @@ func ExampleStop() {
 	for sub.Stats().Stopped == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	group, err := g.Get(ctx)
+	group, err := g.Status(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

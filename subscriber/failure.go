@@ -76,7 +76,7 @@ func (d *deliverer) fail(st *stream, err error) {
 	policy := d.config.Failures
 	if policy.kind != block && st.Work.delivery.attempts >= policy.attempts && d.may(policy, failed) {
 		err := d.giveUp(st, failed)
-		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
+		if err != nil && !errors.Is(err, errStopped) && !d.loseIfFenced(err) {
 			failures := st.Work.delivery.attempts - policy.attempts + 1
 			// now it is blocked for this reason
 			d.noteFailure(st, failed.record.Number, err, failures)
@@ -106,7 +106,7 @@ func (d *deliverer) failUnprepared(st *stream, err error) {
 
 // endsWith reports whether the shard ends, which explains an error.
 func (d *deliverer) endsWith(err error) bool {
-	return d.fenced(err) || d.messageCtx.Err() != nil || d.isStopping()
+	return d.loseIfFenced(err) || d.messageCtx.Err() != nil || d.isStopping()
 }
 
 // failureOf returns the failure of the next event itself, or nil if the error has another reason.
@@ -168,7 +168,7 @@ func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures
 }
 
 func (d *deliverer) block(st *stream, err error, failures int) {
-	pause := retry.After(minFailurePause, maxFailurePause, failures)
+	pause := retry.Backoff(minFailurePause, maxFailurePause, failures)
 	d.stats.failures.Add(1)
 	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
 		"aggregate_id": printable.Text(st.ID.Value), "pause": pause, "attempts": st.Work.delivery.attempts,

@@ -40,7 +40,7 @@ func TestFiftyMembersJoinWithFewWrites(t *testing.T) {
 		}
 		all.Wait()
 		require.Eventually(t, func() bool {
-			g, err := groups.Of(j, "group", topic).Get(t.Context())
+			g, err := groups.Of(j, "group", topic).Status(t.Context())
 			return err == nil && len(g.Members) == members
 		}, patience, 20*time.Millisecond)
 
@@ -57,7 +57,7 @@ func TestAJoiningMemberRemovesMembersThatAreLongGone(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j := setup(t, 1)
 		members := func() []groups.Member {
-			g, err := groups.Of(j, "group", topic).Get(t.Context())
+			g, err := groups.Of(j, "group", topic).Status(t.Context())
 			require.NoError(t, err)
 			return g.Members
 		}
@@ -73,7 +73,7 @@ func TestAJoiningMemberRemovesMembersThatAreLongGone(t *testing.T) {
 		require.NoError(t, err)
 		for _, left := range []int{72, 23, 4, 5} { // with the recent one and those that have joined
 			sub, _ := subscribe(t, quick(j))
-			require.NoError(t, sub.Joined(t.Context()))
+			require.NoError(t, sub.WaitJoined(t.Context()))
 			assert.Len(t, members(), left)
 		}
 		assert.Equal(t, recent, members()[0].Number, "it may be alive")

@@ -115,7 +115,7 @@ func Skip(attempts int) FailurePolicy { return FailurePolicy{kind: skip, attempt
 
 // Stop stops the group on this topic after a number of failed attempts at one event. It pauses the
 // group for all members, as groups.Group.Pause does, and stores the event and the first KB of the
-// reason, which groups.Group.Get and groups.Groups.List show. No event is passed over. The other
+// reason, which groups.Group.Status and groups.Groups.List show. No event is passed over. The other
 // members stop within a quarter of [Timing.LeaseDuration], and until then handle other aggregates.
 //
 // groups.Group.Resume ends the pause. The event is then retried, and attempts are counted from the
@@ -153,7 +153,7 @@ func (b Backoff) withDefaults() Backoff {
 
 // pause returns the time until the next attempt.
 func (b Backoff) pause(attempts int) time.Duration {
-	return max(time.Millisecond, retry.After(b.Pause, b.MaxPause, attempts))
+	return max(time.Millisecond, retry.Backoff(b.Pause, b.MaxPause, attempts))
 }
 
 // Defer retries each event by itself. An event that fails is recorded with the reason and the time

@@ -56,7 +56,7 @@ func (d *deliverer) retry(e *deferral) {
 	case err != nil:
 		e.failures++
 		d.stats.failures.Add(1)
-		pause := retry.After(minFailurePause, maxFailurePause, e.failures)
+		pause := retry.Backoff(minFailurePause, maxFailurePause, e.failures)
 		d.logger.Error("Cannot retry a deferred event, will try again", briefError{err}, watermill.LogFields{
 			"aggregate_id": printable.Text(e.value), "number": e.number, "pause": pause,
 		})

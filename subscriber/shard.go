@@ -38,7 +38,7 @@ type (
 // work is what the deliverer and the committer keep with a stream.
 type work struct {
 	delivery delivery
-	position position
+	position streamPosition
 	// listing is held by the committer from before a write of the entry on the behind list until
 	// its result is known.
 	listing sync.Mutex
@@ -112,16 +112,16 @@ func (sh *shard) tail(ctx context.Context) {
 		if err == nil {
 			for wait := sh.untilStart(); wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
 				// The clock may be changed meanwhile.
-				retry.Sleep(ctx, retry.Spread(min(wait, time.Minute)))
+				retry.Sleep(ctx, retry.Jitter(min(wait, time.Minute)))
 			}
 			sh.source.Run(ctx, from)
 			return
 		}
-		if ctx.Err() != nil || sh.fenced(err) {
+		if ctx.Err() != nil || sh.loseIfFenced(err) {
 			return
 		}
 		sh.logger.Error("Cannot take over a shard, will try again", err, watermill.LogFields{"shard": sh.number})
-		retry.Sleep(ctx, retry.Spread(sh.config.Timing.MaxPollInterval))
+		retry.Sleep(ctx, retry.Jitter(sh.config.Timing.MaxPollInterval))
 	}
 }
 

@@ -61,12 +61,12 @@ func TestASubscriberIsJoinedWhenItsGroupExists(t *testing.T) {
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 
-		require.ErrorIs(t, sub.Joined(soon), context.DeadlineExceeded)
-		require.NoError(t, sub.Joined(t.Context()))
+		require.ErrorIs(t, sub.WaitJoined(soon), context.DeadlineExceeded)
+		require.NoError(t, sub.WaitJoined(t.Context()))
 
-		_, err := groups.Of(j, "group", topic).Get(t.Context())
+		_, err := groups.Of(j, "group", topic).Status(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, sub.Close())
-		require.ErrorIs(t, sub.Joined(t.Context()), subscriber.ErrSubscriberClosed)
+		require.ErrorIs(t, sub.WaitJoined(t.Context()), subscriber.ErrSubscriberClosed)
 	})
 }

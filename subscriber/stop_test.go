@@ -18,7 +18,7 @@ import (
 // state reads the group.
 func state(t *testing.T, j *journal.Journal) groups.Status {
 	t.Helper()
-	g, err := groups.Of(j, "group", topic).Get(context.Background())
+	g, err := groups.Of(j, "group", topic).Status(context.Background())
 	require.NoError(t, err)
 	return g
 }

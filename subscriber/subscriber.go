@@ -122,11 +122,11 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 	return s.out, nil
 }
 
-// Joined waits until each subscription that was made before the call has joined its consumer group,
-// or has ended. Then the group exists, so that package groups finds it. Subscribe itself does not
-// wait for that. A subscription that cannot join logs errors and tries again, so limit the wait
-// with ctx. Joined makes no request. Errors: [ErrSubscriberClosed], and the error of ctx.
-func (sub *Subscriber) Joined(ctx context.Context) error {
+// WaitJoined waits until each subscription that was made before the call has joined its consumer
+// group, or has ended. Then the group exists, so that package groups finds it. Subscribe itself
+// does not wait for that. A subscription that cannot join logs errors and tries again, so limit the
+// wait with ctx. WaitJoined makes no request. Errors: [ErrSubscriberClosed], and the error of ctx.
+func (sub *Subscriber) WaitJoined(ctx context.Context) error {
 	sub.mu.Lock()
 	subscriptions := slices.Collect(maps.Keys(sub.subscriptions))
 	sub.mu.Unlock()

@@ -61,9 +61,9 @@ func (t *term) Lose() {
 	t.Stop()
 }
 
-// fenced reports whether an error means that another member owns the shard. If so, it ends the
-// work.
-func (t *term) fenced(err error) bool {
+// loseIfFenced ends the work if an error means that another member owns the shard. It reports
+// whether it does.
+func (t *term) loseIfFenced(err error) bool {
 	if !errors.Is(err, ErrFenced) {
 		return false
 	}
@@ -97,7 +97,7 @@ func (t *term) failed(what string, errs []error) {
 	for _, err := range errs {
 		switch {
 		case err == nil:
-		case t.fenced(err):
+		case t.loseIfFenced(err):
 			return
 		default:
 			if rows++; rows == 1 {

@@ -111,7 +111,7 @@ func TestOnlyTheSpansOfMessagesThatFailedAreErrors(t *testing.T) {
 	written, refused := deposit("1"), deposit("2")
 	written.SetContext(first)
 	refused.SetContext(second)
-	publisher.ExpectVersion(refused, 7)
+	publisher.SetExpectedVersion(refused, 7)
 
 	err := publish(t, w).Publish("account", written, refused)
 

@@ -224,13 +224,13 @@ func (w *world) auditMoney(ctx context.Context, j *journal.Journal, r *truth) er
 // auditCheckouts expects that every checkout has ended, and has nothing pending.
 func (w *world) auditCheckouts(ctx context.Context, _ *journal.Journal, _ *truth) error {
 	backlog := process.NewBacklog(w.client(), prefix+"process")
-	for p, err := range backlog.OpenProcesses(ctx, process.Query{}) {
+	for p, err := range backlog.OpenProcesses(ctx, process.BacklogQuery{}) {
 		if err != nil {
 			return err
 		}
 		return fmt.Errorf("%s is open", p.Process)
 	}
-	for p, err := range backlog.Pending(ctx, process.Query{}) {
+	for p, err := range backlog.Pending(ctx, process.BacklogQuery{}) {
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func orderID(id string) aggregate.ID { return aggregate.ID{Type: "order", Value:
 // group returns a group on the orders.
 func (w *world) group(t *testing.T, name string) groups.Status {
 	t.Helper()
-	g, err := w.Groups().Of(name, "order").Get(t.Context())
+	g, err := w.Groups().Of(name, "order").Status(t.Context())
 	require.NoError(t, err)
 	return g
 }
@@ -58,7 +58,7 @@ func (w *world) applied(t *testing.T, group, id string) uint64 {
 // pending returns the pending timeouts and commands of a checkout.
 func (w *world) pending(t *testing.T, id string) (all []process.Pending) {
 	t.Helper()
-	for p, err := range w.Backlog().Pending(t.Context(), process.Query{Type: checkoutType, ID: id}) {
+	for p, err := range w.Backlog().Pending(t.Context(), process.BacklogQuery{Type: checkoutType, ID: id}) {
 		require.NoError(t, err)
 		all = append(all, p)
 	}

@@ -198,7 +198,7 @@ func TestPagesAndActionsWorkWithoutScripts(t *testing.T) {
 		ada.Press("Pause…")
 		ada.Press("Pause the group")
 		ada.Sees("The group is paused.", "Resume…")
-		g, err := w.Groups().Of(image, oddTopic).Get(t.Context())
+		g, err := w.Groups().Of(image, oddTopic).Status(t.Context())
 		require.NoError(t, err)
 		assert.True(t, g.Paused)
 		ada.Press("Resume…")

@@ -230,7 +230,7 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 		return err
 	}
 	if err := until(ctx, func() error {
-		g, err := s.Groups().Of(group, "order").Get(ctx)
+		g, err := s.Groups().Of(group, "order").Status(ctx)
 		if err == nil && (len(g.Members) == 0 || len(g.Free()) > 0) {
 			err = fmt.Errorf("group %s has no member yet", group)
 		}
@@ -321,7 +321,7 @@ func (s *shop) groupsAreReady(ctx context.Context) error {
 
 func (s *shop) processesAreReady(ctx context.Context) error {
 	failed, stored := 0, 0
-	for p, err := range s.Backlog().Pending(ctx, process.Query{Type: s.checkout.Type()}) {
+	for p, err := range s.Backlog().Pending(ctx, process.BacklogQuery{Type: s.checkout.Type()}) {
 		if err != nil {
 			return err
 		}

@@ -199,9 +199,9 @@ func (r Membership) EndTerm(t Term, fenced bool) Membership {
 	return r
 }
 
-// Fenced removes the unfenced terms of a shard that have no member any more. It is for an operator
-// that has fenced them and holds the shard.
-func (r Membership) Fenced(shard int) Membership {
+// WithoutUnfenced removes the unfenced terms of a shard that have no member any more. It is for an
+// operator that has fenced them and holds the shard.
+func (r Membership) WithoutUnfenced(shard int) Membership {
 	r = r.clone()
 	r.Unfenced = slices.DeleteFunc(r.Unfenced, func(is Term) bool { return is.Shard == shard && is.Member == 0 })
 	return r

@@ -67,7 +67,7 @@ func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(contex
 // Fence is Operate for an edit that fences the unfenced terms of the shard. If the edit succeeds
 // and the shard was kept, Fence also removes these terms from the membership.
 func (s *Store) Fence(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Membership) error) error {
-	return s.operate(ctx, k, number, edit, func(r Membership) Membership { return r.Fenced(number) })
+	return s.operate(ctx, k, number, edit, func(r Membership) Membership { return r.WithoutUnfenced(number) })
 }
 
 // operate is Operate, and applies done to the membership when it frees the shard after an edit that

@@ -34,8 +34,8 @@ func TestATermIsUnfencedUnlessItsOwnerFreesTheShard(t *testing.T) {
 		assert.EqualValues(t, 1, forgotten.UnfencedSince(1), name)
 		later := forgotten.Leave(operator).Take(b, []int{1}).Leave(b)
 		assert.Equal(t, []checkpoint.Term{{Shard: 1, Epoch: 1}}, later.Unfenced, "%s: the lowest epoch counts", name)
-		assert.Empty(t, later.Fenced(1).Unfenced, name)
-		assert.Len(t, later.Fenced(0).Unfenced, 1, name)
+		assert.Empty(t, later.WithoutUnfenced(1).Unfenced, name)
+		assert.Len(t, later.WithoutUnfenced(0).Unfenced, 1, name)
 		assert.Empty(t, later.Reset(time.Time{}, time.Now()).Unfenced, name)
 	}
 }
@@ -53,7 +53,7 @@ func TestUnfencedTermsAreStored(t *testing.T) {
 	assert.Equal(t, want, s.read(t).Unfenced)
 
 	_, err = s.ModifyMembership(t.Context(), key, func(r checkpoint.Membership) (checkpoint.Membership, error) {
-		return r.EndTerm(want[0], true).Fenced(0), nil
+		return r.EndTerm(want[0], true).WithoutUnfenced(0), nil
 	})
 	require.NoError(t, err)
 	assert.Empty(t, s.read(t).Unfenced)

@@ -110,11 +110,11 @@ type Layout interface {
 
 	// Removal.
 
-	Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.RemoveOptions) error
+	Truncate(ctx context.Context, id aggregate.ID, before uint64, options journaltype.RemoveOptions) error
 	// Trim truncates an aggregate without a snapshot. The given state stands for its events from
 	// then on.
 	Trim(ctx context.Context, id aggregate.ID, before uint64, state *journaltype.Snapshot) error
-	Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.RemoveOptions) error
+	Delete(ctx context.Context, id aggregate.ID, expected uint64, options journaltype.RemoveOptions) error
 	// RemoveSnapshots deletes redundant snapshots. The numbers ascend, and none is 0.
 	RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error
 

@@ -13,10 +13,10 @@ import (
 const RemovesBetweenReports = 500
 
 // Truncate implements Journal.Truncate.
-func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.RemoveOptions) error {
+func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, options journaltype.RemoveOptions) error {
 	err := id.Validate()
 	if err == nil {
-		err = j.Layout.Truncate(ctx, id, before, removal)
+		err = j.Layout.Truncate(ctx, id, before, options)
 	}
 	if err != nil {
 		return fmt.Errorf("truncate %s before event %d: %w", id, before, err)
@@ -25,10 +25,10 @@ func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 }
 
 // Delete implements Journal.Delete.
-func (j *Engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.RemoveOptions) error {
+func (j *Engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, options journaltype.RemoveOptions) error {
 	err := id.Validate()
 	if err == nil {
-		err = j.Layout.Delete(ctx, id, expected, removal)
+		err = j.Layout.Delete(ctx, id, expected, options)
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)

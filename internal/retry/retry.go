@@ -1,5 +1,4 @@
-// Package retry has what loops that try again share: how long to wait, and a wait that ends with a
-// context.
+// Package retry provides waits and pauses for loops that try again.
 package retry
 
 import (
@@ -32,11 +31,11 @@ func Pauses(first, most, limit time.Duration) *backoff.ExponentialBackOff {
 		backoff.WithInitialInterval(first), backoff.WithMaxInterval(most), backoff.WithMaxElapsedTime(limit))
 }
 
-// Spread returns d plus or minus a half, so that many processes do not do the same at one time.
-func Spread(d time.Duration) time.Duration { return d/2 + rand.N(max(1, d)) }
+// Jitter returns d plus or minus a half, so that many processes do not do the same at one time.
+func Jitter(d time.Duration) time.Duration { return d/2 + rand.N(max(1, d)) }
 
-// After returns a pause that doubles from first to most with each failure.
-func After(first, most time.Duration, failures int) time.Duration {
+// Backoff returns a pause that doubles from first to most with each failure.
+func Backoff(first, most time.Duration, failures int) time.Duration {
 	doublings := max(0, failures-1)
 	if doublings > 40 || first > most>>doublings {
 		return most

@@ -33,19 +33,19 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 func TestPausesDoubleUpToTheMost(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int]time.Duration{0: 10, 1: 10, 2: 20, 3: 40, 4: 50, 5: 50, 1000: 50} {
-		assert.Equal(t, want, retry.After(10, 50, failures), "%d failures", failures)
+		assert.Equal(t, want, retry.Backoff(10, 50, failures), "%d failures", failures)
 	}
-	assert.Equal(t, time.Duration(math.MaxInt64), retry.After(1<<30, math.MaxInt64, 40), "without overflow")
+	assert.Equal(t, time.Duration(math.MaxInt64), retry.Backoff(1<<30, math.MaxInt64, 40), "without overflow")
 }
 
 func TestSpreadIsAHalfMoreOrLess(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
-		d := retry.Spread(100)
+		d := retry.Jitter(100)
 		assert.GreaterOrEqual(t, d, time.Duration(50))
 		assert.Less(t, d, time.Duration(150))
 	}
-	assert.Zero(t, retry.Spread(0))
+	assert.Zero(t, retry.Jitter(0))
 }
 
 func TestPausesStopAfterTheirLimit(t *testing.T) {

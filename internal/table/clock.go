@@ -174,16 +174,16 @@ func (t timed) learn(sent time.Time, reply middleware.Metadata) {
 
 // Observe passes the reply to a request, and the time at which the request was sent, to the clock.
 // Requests of the table itself do this already.
-func (s *Table) Observe(sent time.Time, reply middleware.Metadata) {
-	if t, ok := s.Client.(timed); ok {
+func (t *Table) Observe(sent time.Time, reply middleware.Metadata) {
+	if t, ok := t.Client.(timed); ok {
 		t.learn(sent, reply)
 	}
 }
 
 // Ahead returns by how much the clock Settings.Now can be ahead of DynamoDB's clock, according to
 // the measurements so far.
-func (s *Table) Ahead() time.Duration {
-	if t, ok := s.Client.(timed); ok {
+func (t *Table) Ahead() time.Duration {
+	if t, ok := t.Client.(timed); ok {
 		return t.clock.mayBeAhead()
 	}
 	return 0
@@ -193,8 +193,8 @@ func (s *Table) Ahead() time.Duration {
 // reply. It does not depend on what this machine's clock shows. Dates of replies are in whole
 // seconds, so the first results can be a second too early, and later ones some milliseconds. It
 // returns false if replies have no dates, or if the settings had a clock of their own.
-func (s *Table) Reached() (time.Time, bool) {
-	if t, ok := s.Client.(timed); ok {
+func (t *Table) Reached() (time.Time, bool) {
+	if t, ok := t.Client.(timed); ok {
 		return t.clock.reached()
 	}
 	return time.Time{}, false
@@ -203,13 +203,13 @@ func (s *Table) Reached() (time.Time, bool) {
 // ConfirmClock calls read until the latest reply does not contradict the known difference of the
 // clocks, so that Settings.Now is right if somebody has set this machine's clock. read makes one
 // request. ConfirmClock makes none if the latest reply agrees, and six at most.
-func (s *Table) ConfirmClock(ctx context.Context, read func(context.Context) error) error {
-	t, ok := s.Client.(timed)
+func (t *Table) ConfirmClock(ctx context.Context, read func(context.Context) error) error {
+	client, ok := t.Client.(timed)
 	if !ok {
 		return nil
 	}
 	// Two replies confirm the latest one. Replies of servers that disagree may need more.
-	for n := 0; n < 2*maxDoubts && t.clock.isDoubted(); n++ {
+	for n := 0; n < 2*maxDoubts && client.clock.isDoubted(); n++ {
 		if err := read(ctx); err != nil {
 			return fmt.Errorf("read the time of DynamoDB: %w", err)
 		}

@@ -22,13 +22,13 @@ const lateAtOnce = 16
 // DeleteLate deletes items by key that are not visible although they must exist: a transaction that
 // writes one item after the other is under way. It waits for that transaction. A batch request
 // cannot do this.
-func (s *Table) DeleteLate(ctx context.Context, name string, keys []Item) error {
+func (t *Table) DeleteLate(ctx context.Context, name string, keys []Item) error {
 	deletes, ctx := errgroup.WithContext(ctx)
 	deletes.SetLimit(lateAtOnce)
 	for _, key := range keys {
 		deletes.Go(func() error {
-			return dynamo.Explain(s.WhileUnderWay(ctx, func() error {
-				_, err := s.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &name, Key: key})
+			return dynamo.Explain(t.WhileUnderWay(ctx, func() error {
+				_, err := t.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &name, Key: key})
 				return err
 			}), name)
 		})
@@ -37,15 +37,15 @@ func (s *Table) DeleteLate(ctx context.Context, name string, keys []Item) error 
 }
 
 // DeleteAll deletes items by key, whether or not they exist.
-func (s *Table) DeleteAll(ctx context.Context, name string, keys []Item) error {
-	wait := s.Patience()
+func (t *Table) DeleteAll(ctx context.Context, name string, keys []Item) error {
+	wait := t.Patience()
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), maxBatchWrites)]
 		requests := make([]types.WriteRequest, len(some))
 		for i, key := range some {
 			requests[i].DeleteRequest = &types.DeleteRequest{Key: key}
 		}
-		out, err := s.Client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
+		out, err := t.Client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]types.WriteRequest{name: requests},
 		})
 		if err != nil {
@@ -67,7 +67,7 @@ func (s *Table) DeleteAll(ctx context.Context, name string, keys []Item) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			return fmt.Errorf("%w: table %q left %d deletes unprocessed for %s", journaltype.ErrThrottled, name, len(keys), s.Config.RetryBudget)
+			return fmt.Errorf("%w: table %q left %d deletes unprocessed for %s", journaltype.ErrThrottled, name, len(keys), t.Config.RetryBudget)
 		}
 	}
 	return nil

@@ -8,9 +8,9 @@ import (
 )
 
 // CheckpointTable returns the table of consumer groups. It is the same in every layout.
-func (s *Table) CheckpointTable() *dynamodb.CreateTableInput {
-	a := s.Config.Attributes
-	return s.TableInput(s.Config.Tables.Checkpoint, []types.AttributeDefinition{TextKey(a.PartitionKey), TextKey(a.SortKey)})
+func (t *Table) CheckpointTable() *dynamodb.CreateTableInput {
+	a := t.Config.Attributes
+	return t.TableInput(t.Config.Tables.Checkpoint, []types.AttributeDefinition{TextKey(a.PartitionKey), TextKey(a.SortKey)})
 }
 
 // TextKey returns the definition of a key attribute with text.
@@ -25,40 +25,40 @@ func NumberKey(name string) types.AttributeDefinition {
 
 // TableInput returns a table as it should be. Attributes are the key attributes of it and its
 // indexes.
-func (s *Table) TableInput(name string, attributes []types.AttributeDefinition, indexes ...types.GlobalSecondaryIndex) *dynamodb.CreateTableInput {
+func (t *Table) TableInput(name string, attributes []types.AttributeDefinition, indexes ...types.GlobalSecondaryIndex) *dynamodb.CreateTableInput {
 	billing := types.BillingModePayPerRequest
-	if s.Config.Throughput != nil {
+	if t.Config.Throughput != nil {
 		billing = types.BillingModeProvisioned
 	}
 	return &dynamodb.CreateTableInput{
 		TableName:              &name,
 		AttributeDefinitions:   attributes,
-		KeySchema:              keySchema(s.Config.Attributes.PartitionKey, s.Config.Attributes.SortKey),
+		KeySchema:              keySchema(t.Config.Attributes.PartitionKey, t.Config.Attributes.SortKey),
 		BillingMode:            billing,
-		ProvisionedThroughput:  s.Config.Throughput,
+		ProvisionedThroughput:  t.Config.Throughput,
 		GlobalSecondaryIndexes: indexes,
 	}
 }
 
 // Index returns an index that projects all attributes.
-func (s *Table) Index(name, hash, sort string) types.GlobalSecondaryIndex {
+func (t *Table) Index(name, hash, sort string) types.GlobalSecondaryIndex {
 	return types.GlobalSecondaryIndex{
 		IndexName:             &name,
 		KeySchema:             keySchema(hash, sort),
 		Projection:            &types.Projection{ProjectionType: types.ProjectionTypeAll},
-		ProvisionedThroughput: s.Config.Throughput,
+		ProvisionedThroughput: t.Config.Throughput,
 	}
 }
 
 // Shard returns the logical shard of an aggregate, 0 to Shards-1.
-func (s *Table) Shard(id aggregate.ID) int {
-	return s.Config.Resolver.Shard(id, s.Config.Shards)
+func (t *Table) Shard(id aggregate.ID) int {
+	return t.Config.Resolver.Shard(id, t.Config.Shards)
 }
 
 // KeysOf returns the keys of an item for an error message. They are empty if they are missing.
-func (s *Table) KeysOf(it Item) (partition, sort string) {
-	partition, _ = StringOf(it[s.Config.Attributes.PartitionKey])
-	sort, _ = StringOf(it[s.Config.Attributes.SortKey])
+func (t *Table) KeysOf(it Item) (partition, sort string) {
+	partition, _ = StringOf(it[t.Config.Attributes.PartitionKey])
+	sort, _ = StringOf(it[t.Config.Attributes.SortKey])
 	return partition, sort
 }
 

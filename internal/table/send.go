@@ -43,45 +43,45 @@ type Sending interface {
 
 // Send repeats attempts at a commit until its outcome is known. The SDK's own retries are off here,
 // because they would hide whether an attempt may have been written.
-func (s *Table) Send(ctx context.Context, w Sending) error {
-	wait := s.Patience()
+func (t *Table) Send(ctx context.Context, w Sending) error {
+	wait := t.Patience()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", w.Target(), err)
 	}
 	ambiguous := false // whether an earlier attempt may have been written
 	repeats := 0
 	for {
-		err := attemptWithin(ctx, w, s.left(w))
+		err := attemptWithin(ctx, w, t.left(w))
 		switch classify(err) {
 		case written:
 			return nil
 		case refused:
-			if err := w.Refusal(ctx, err, ambiguous, s.left(w)); !errors.Is(err, ErrSendAgain) {
+			if err := w.Refusal(ctx, err, ambiguous, t.left(w)); !errors.Is(err, ErrSendAgain) {
 				return err
 			}
 			// The change is soon out of date if other processes write the same aggregate.
-			if repeats++; repeats > 1 && (s.left(w) <= 0 || !retry.Sleep(ctx, rand.N(SendAgainPause))) {
-				return giveUp(ctx, w, journaltype.ErrContended, ambiguous, s.left(w))
+			if repeats++; repeats > 1 && (t.left(w) <= 0 || !retry.Sleep(ctx, rand.N(SendAgainPause))) {
+				return giveUp(ctx, w, journaltype.ErrContended, ambiguous, t.left(w))
 			}
 			if !ambiguous {
-				w.Redate(s.Now())
+				w.Redate(t.Now())
 			}
 			continue
 		case maybeWritten:
 			ambiguous = true
 		}
 		if !retry.Sleep(ctx, wait.NextBackOff()) {
-			return giveUp(ctx, w, err, ambiguous, s.left(w))
+			return giveUp(ctx, w, err, ambiguous, t.left(w))
 		}
 		if !ambiguous {
-			w.Redate(s.Now())
+			w.Redate(t.Now())
 		}
 	}
 }
 
 // left returns the rest of the retry budget.
-func (s *Table) left(w Sending) time.Duration {
-	return time.Until(w.BegunAt().Add(s.Config.RetryBudget))
+func (t *Table) left(w Sending) time.Duration {
+	return time.Until(w.BegunAt().Add(t.Config.RetryBudget))
 }
 
 // attemptWithin makes one attempt. A connection that hangs must not outlast the retry budget,
@@ -194,7 +194,7 @@ const DateAge = 100 * time.Millisecond
 
 // ExplainActions calls dynamo.Explain for a transaction. It passes the tables of the actions that
 // DynamoDB names, or all tables if it names none.
-func (s *Table) ExplainActions(err error, actions []types.TransactWriteItem) error {
+func (t *Table) ExplainActions(err error, actions []types.TransactWriteItem) error {
 	var tables []string
 	add := func(action types.TransactWriteItem) {
 		if t, _ := TargetOf(action); !slices.Contains(tables, t.Table) {
@@ -213,7 +213,7 @@ func (s *Table) ExplainActions(err error, actions []types.TransactWriteItem) err
 	}
 	slices.Sort(tables)
 	creator := "journal.Create"
-	if slices.ContainsFunc(tables, func(name string) bool { return name != s.Config.Tables.Journal && name != s.Config.Tables.Snapshot }) {
+	if slices.ContainsFunc(tables, func(name string) bool { return name != t.Config.Tables.Journal && name != t.Config.Tables.Snapshot }) {
 		creator = "journal.Create, or the package that uses the other table,"
 	}
 	return dynamo.ExplainAny(err, tables, creator)

@@ -44,8 +44,8 @@ func New(client journaltype.Client, config *Settings) *Table {
 
 // Now returns the time with the precision in which it is stored, so that writer and readers see the
 // same time.
-func (s *Table) Now() time.Time {
-	return time.UnixMilli(s.Config.MillisOf(s.Config.StoredTime(s.Config.Now().UnixMilli()))).UTC()
+func (t *Table) Now() time.Time {
+	return time.UnixMilli(t.Config.MillisOf(t.Config.StoredTime(t.Config.Now().UnixMilli()))).UTC()
 }
 
 // UntilShown paces repeated reads of an item that must exist.
@@ -54,13 +54,13 @@ func UntilShown() backoff.BackOff {
 }
 
 // Patience paces repeated requests, for as long as RetryBudget.
-func (s *Table) Patience() *backoff.ExponentialBackOff {
-	return retry.Pauses(5*time.Millisecond, time.Second, s.Config.RetryBudget)
+func (t *Table) Patience() *backoff.ExponentialBackOff {
+	return retry.Pauses(5*time.Millisecond, time.Second, t.Config.RetryBudget)
 }
 
 // GetItem reads an item, strongly consistent. It returns nil if there is none.
-func (s *Table) GetItem(ctx context.Context, name string, key Item) (Item, error) {
-	out, err := s.Client.GetItem(ctx, &dynamodb.GetItemInput{
+func (t *Table) GetItem(ctx context.Context, name string, key Item) (Item, error) {
+	out, err := t.Client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &name,
 		Key:            key,
 		ConsistentRead: aws.Bool(true),
@@ -73,15 +73,15 @@ func (s *Table) GetItem(ctx context.Context, name string, key Item) (Item, error
 
 // BatchGetKeys reads those of at most MaxKeys items that exist, in any order. The layouts use it
 // for few items.
-func (s *Table) BatchGetKeys(ctx context.Context, name string, keys []Item, consistent bool) ([]Item, error) {
-	return batchGetRows(ctx, s, name, keys, consistent, rows.Row.Item)
+func (t *Table) BatchGetKeys(ctx context.Context, name string, keys []Item, consistent bool) ([]Item, error) {
+	return batchGetRows(ctx, t, name, keys, consistent, rows.Row.Item)
 }
 
 // batchGetRows reads those of at most MaxKeys items that exist, and calls of for each.
-func batchGetRows[T any](ctx context.Context, s *Table, name string, keys []Item, consistent bool, of func(rows.Row) T) (items []T, err error) {
-	wait := s.Patience()
+func batchGetRows[T any](ctx context.Context, t *Table, name string, keys []Item, consistent bool, of func(rows.Row) T) (items []T, err error) {
+	wait := t.Patience()
 	for len(keys) > 0 {
-		found, unprocessed, err := rows.BatchGet(ctx, s.Source, &dynamodb.BatchGetItemInput{
+		found, unprocessed, err := rows.BatchGet(ctx, t.Source, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{name: {Keys: keys, ConsistentRead: &consistent}},
 		}, of)
 		if err != nil {
@@ -97,7 +97,7 @@ func batchGetRows[T any](ctx context.Context, s *Table, name string, keys []Item
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			return nil, fmt.Errorf("%w: table %q left %d keys unprocessed for %s", journaltype.ErrThrottled, name, len(keys), s.Config.RetryBudget)
+			return nil, fmt.Errorf("%w: table %q left %d keys unprocessed for %s", journaltype.ErrThrottled, name, len(keys), t.Config.RetryBudget)
 		}
 	}
 	return items, nil
@@ -107,14 +107,14 @@ func batchGetRows[T any](ctx context.Context, s *Table, name string, keys []Item
 const ReadsAtOnce = 4
 
 // GetMany calls batchGetRows for any number of items. It calls of in several goroutines.
-func GetMany[T any](ctx context.Context, s *Table, name string, keys []Item, consistent bool, of func(rows.Row) T) ([]T, error) {
+func GetMany[T any](ctx context.Context, t *Table, name string, keys []Item, consistent bool, of func(rows.Row) T) ([]T, error) {
 	chunks := slices.Collect(slices.Chunk(keys, MaxKeys))
 	found := make([][]T, len(chunks))
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.SetLimit(ReadsAtOnce)
 	for i, some := range chunks {
 		reads.Go(func() (err error) {
-			found[i], err = batchGetRows(ctx, s, name, some, consistent, of)
+			found[i], err = batchGetRows(ctx, t, name, some, consistent, of)
 			return err
 		})
 	}
@@ -126,23 +126,23 @@ func GetMany[T any](ctx context.Context, s *Table, name string, keys []Item, con
 
 // TransactGet reads items in a transaction, so it sees either all of a commit or nothing of it. It
 // leaves out items that do not exist.
-func (s *Table) TransactGet(ctx context.Context, name string, keys []Item) ([]Item, error) {
-	return s.TransactGetUnless(ctx, name, keys, func(context.Context, int) error { return nil })
+func (t *Table) TransactGet(ctx context.Context, name string, keys []Item) ([]Item, error) {
+	return t.TransactGetUnless(ctx, name, keys, func(context.Context, int) error { return nil })
 }
 
 // TransactGetUnless does the same as TransactGet, but ends if moved returns an error. Before it
 // sends the request again, it calls moved for each key whose item met another transaction. Without
 // moved, it could repeat endlessly, because there may always be another transaction.
-func (s *Table) TransactGetUnless(
+func (t *Table) TransactGetUnless(
 	ctx context.Context, name string, keys []Item, moved func(ctx context.Context, key int) error,
 ) (items []Item, err error) {
 	input := &dynamodb.TransactGetItemsInput{}
 	for _, key := range keys {
 		input.TransactItems = append(input.TransactItems, types.TransactGetItem{Get: &types.Get{TableName: &name, Key: key}})
 	}
-	wait := s.Patience()
+	wait := t.Patience()
 	for {
-		out, err := s.Client.TransactGetItems(ctx, input)
+		out, err := t.Client.TransactGetItems(ctx, input)
 		if err == nil {
 			for _, r := range out.Responses {
 				if r.Item != nil {
@@ -170,12 +170,12 @@ func (s *Table) TransactGetUnless(
 
 // PutNew returns an action that never overwrites an item. A stale writer of the event-store-adapter
 // family can overwrite one.
-func (s *Table) PutNew(name string, it Item) types.TransactWriteItem {
+func (t *Table) PutNew(name string, it Item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName:                           &name,
 		Item:                                it,
 		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
-		ExpressionAttributeNames:            AttributeNames("#pk", s.Config.Attributes.PartitionKey),
+		ExpressionAttributeNames:            AttributeNames("#pk", t.Config.Attributes.PartitionKey),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
@@ -190,25 +190,25 @@ func Alone(action types.TransactWriteItem) *dynamodb.PutItemInput {
 }
 
 // PutItem sends the request again while a transaction on the item is under way. The SDK does not.
-func (s *Table) PutItem(ctx context.Context, in *dynamodb.PutItemInput) error {
-	return s.WhileUnderWay(ctx, func() error {
-		_, err := s.Client.PutItem(ctx, in)
+func (t *Table) PutItem(ctx context.Context, in *dynamodb.PutItemInput) error {
+	return t.WhileUnderWay(ctx, func() error {
+		_, err := t.Client.PutItem(ctx, in)
 		return err
 	})
 }
 
 // UpdateItem repeats the request like PutItem.
-func (s *Table) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput) error {
-	return s.WhileUnderWay(ctx, func() error {
-		_, err := s.Client.UpdateItem(ctx, in)
+func (t *Table) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+	return t.WhileUnderWay(ctx, func() error {
+		_, err := t.Client.UpdateItem(ctx, in)
 		return err
 	})
 }
 
 // Transact repeats the request like PutItem.
-func (s *Table) Transact(ctx context.Context, actions ...types.TransactWriteItem) error {
-	return s.WhileUnderWay(ctx, func() error {
-		_, err := s.Client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: actions})
+func (t *Table) Transact(ctx context.Context, actions ...types.TransactWriteItem) error {
+	return t.WhileUnderWay(ctx, func() error {
+		_, err := t.Client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: actions})
 		return err
 	})
 }
@@ -228,8 +228,8 @@ func RefusedItem(err error, action int) (it Item, refused bool) {
 }
 
 // WhileUnderWay repeats a request while a transaction on one of its items is under way.
-func (s *Table) WhileUnderWay(ctx context.Context, send func() error) error {
-	wait := s.Patience()
+func (t *Table) WhileUnderWay(ctx context.Context, send func() error) error {
+	wait := t.Patience()
 	for {
 		err := send()
 		if !dynamo.IsContended(err) {
@@ -243,14 +243,14 @@ func (s *Table) WhileUnderWay(ctx context.Context, send func() error) error {
 
 // Date returns the dates of a commit. Call it after everything that may take time, such as a read
 // or an encoding that waits for a key service: an event must become visible soon after its date.
-func (s *Table) Date() Dates { return Dates{time.Now(), s.Now()} }
+func (t *Table) Date() Dates { return Dates{time.Now(), t.Now()} }
 
 // Backwards reads up to limit entries of a partition of the tail, beginning with the last one.
-func Backwards[T any](ctx context.Context, s *Table, input *dynamodb.QueryInput, limit int, of func(rows.Row) T) (entries []T, err error) {
+func Backwards[T any](ctx context.Context, t *Table, input *dynamodb.QueryInput, limit int, of func(rows.Row) T) (entries []T, err error) {
 	input.ScanIndexForward = aws.Bool(false)
 	for {
 		input.Limit = aws.Int32(int32(min(limit-len(entries), math.MaxInt32)))
-		page, err := rows.Query(ctx, s.Source, input, of)
+		page, err := rows.Query(ctx, t.Source, input, of)
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ import (
 func TestTimesThatUsersSeeAreInUTC(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1, 999_999).In(time.FixedZone("east", 3600))
-	s := &Table{Config: &Settings{ClassicOptions: journaltype.ClassicOptions{OccurredAtUnit: time.Millisecond}, Now: func() time.Time { return now }}}
+	table := &Table{Config: &Settings{ClassicOptions: journaltype.ClassicOptions{OccurredAtUnit: time.Millisecond}, Now: func() time.Time { return now }}}
 
-	require.Equal(t, time.Unix(1, 0).UTC(), s.Date().OccurredAt)
+	require.Equal(t, time.Unix(1, 0).UTC(), table.Date().OccurredAt)
 }

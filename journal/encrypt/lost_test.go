@@ -108,7 +108,7 @@ func TestAMessageThatExpectsNoVersionDoesNotReplaceALostKey(t *testing.T) {
 			expect(msg)
 			return pub.Publish("customer", msg)
 		}
-		require.ErrorIs(t, publish(func(msg *message.Message) { publisher.ExpectVersion(msg, 0) }), journal.ErrConflict)
+		require.ErrorIs(t, publish(func(msg *message.Message) { publisher.SetExpectedVersion(msg, 0) }), journal.ErrConflict)
 		require.ErrorIs(t, publish(func(*message.Message) {}), encrypt.ErrNoKey)
 		l.requireReadable(t)
 	})

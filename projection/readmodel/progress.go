@@ -142,7 +142,7 @@ const maxSkipped = 1000
 
 func (m *Model) addGroup(ctx context.Context, g Generation, topic string, p *Progress) error {
 	group := m.groups.Of(g.Group(), topic)
-	status, err := group.Get(ctx)
+	status, err := group.Status(ctx)
 	if err != nil {
 		return err
 	}

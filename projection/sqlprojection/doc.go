@@ -53,12 +53,12 @@
 //
 // # Fencing
 //
-// A row belongs to the newest epoch. An epoch is the number of the term in which one member owns the shard. Before
-// the first message a member claims the row of the aggregate. The claim waits for an open
-// transaction of the former owner. After it the former owner cannot commit any more and gets
-// subscriber.ErrFenced. This requires a database in which an UPDATE locks its row, and then sees
-// what was committed before. The databases of the dialects do so at any isolation level, or fail
-// the later transaction.
+// A row belongs to the newest epoch. An epoch is the number of the term in which one member owns
+// the shard. Before the first message a member claims the row of the aggregate. The claim waits for
+// an open transaction of the former owner. After it the former owner cannot commit any more and
+// gets subscriber.ErrFenced. This requires a database in which an UPDATE locks its row, and then
+// sees what was committed before. The databases of the dialects do so at any isolation level, or
+// fail the later transaction.
 //
 // # The table
 //

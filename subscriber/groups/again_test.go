@@ -80,7 +80,7 @@ func (r *rival) position(t *testing.T) uint64 {
 
 // left reports whether no operator is in the membership.
 func (r *rival) left(t *testing.T) bool {
-	g, err := r.Get(context.Background())
+	g, err := r.Status(context.Background())
 	assert.NoError(t, err)
 	return len(g.Members) == 1
 }

@@ -179,7 +179,7 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 		var got handled
 		got.consume(t, config, func(payload string) bool { return payload == "x/2" || payload == "x/3" })
 		eventually(t, "the group exists", func() bool {
-			_, err := s.Get(t.Context())
+			_, err := s.Status(t.Context())
 			return err == nil
 		})
 		s.write(t, "x", 1, 3)

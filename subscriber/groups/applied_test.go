@@ -97,7 +97,7 @@ func TestWhatWasBeforeAGroupBeganCountsAsApplied(t *testing.T) {
 	config := s.alone()
 	config.Start = subscriber.At(time.Now().Add(time.Hour))
 	subscribe(t, config)
-	require.Eventually(t, func() bool { _, err := s.Get(t.Context()); return err == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := s.Status(t.Context()); return err == nil }, patience, time.Millisecond)
 	require.NoError(t, s.WaitApplied(t.Context(), group, account("a"), 3))
 	number, err := s.Position(t.Context(), group, account("none"))
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 			return recording.Units()
 		}
 
-		read, write := cost(func() error { _, err := s.Get(t.Context()); return err })
+		read, write := cost(func() error { _, err := s.Status(t.Context()); return err })
 		assert.Equal(t, []float64{1, 0}, []float64{read, write}, "Get")
 		read, write = cost(func() error { return s.Pause(t.Context()) })
 		assert.Equal(t, []float64{1, 1}, []float64{read, write}, "Pause")

@@ -249,7 +249,7 @@ func ExampleGroup_Reconcile() {
 	g := groups.Of(audit(ctx, ""), "audit", "account")
 
 	must(g.Reconcile(ctx))
-	one, err := g.Get(ctx)
+	one, err := g.Status(ctx)
 	must(err)
 	fmt.Printf("%d shards are free for members that reconcile them\n", len(one.Free()))
 	// Output:
@@ -262,7 +262,7 @@ func ExampleGroup_Remove() {
 
 	rows := 0
 	must(g.Remove(ctx, groups.RemoveOptions{Progress: func(n int) { rows += n }}))
-	_, err := g.Get(ctx)
+	_, err := g.Status(ctx)
 	fmt.Println(err)
 	// Output:
 	// read consumer group "audit" on topic "account": there is no such consumer group

@@ -32,10 +32,10 @@ func (g *Group) Name() string { return g.key.Group }
 // Topic returns the topic of the group.
 func (g *Group) Topic() string { return g.key.Topic }
 
-// Get returns the state of the group. It makes one strongly consistent read.
+// Status returns the state of the group. It makes one strongly consistent read.
 //
 // Errors: [ErrNoGroup] and those of [Groups.List].
-func (g *Group) Get(ctx context.Context) (Status, error) {
+func (g *Group) Status(ctx context.Context) (Status, error) {
 	now := g.journal.Config.Now()
 	membership, err := g.membership(ctx)
 	if err != nil {

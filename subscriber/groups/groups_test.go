@@ -40,7 +40,7 @@ func TestGroupsAreListedWithTheirMembersAndShards(t *testing.T) {
 		other, _ := subscribe(t, config)
 
 		eventually(t, "both members have their share", func() bool {
-			g, err := s.Get(t.Context())
+			g, err := s.Status(t.Context())
 			shares := map[uint64]int{}
 			for _, shard := range g.Shards {
 				shares[shard.Owner]++
@@ -54,7 +54,7 @@ func TestGroupsAreListedWithTheirMembersAndShards(t *testing.T) {
 		assert.Empty(t, g.Free())
 		assert.False(t, g.Paused)
 
-		require.NoError(t, other.Joined(t.Context()))
+		require.NoError(t, other.WaitJoined(t.Context()))
 		require.NoError(t, other.Close())
 		all, err = s.List(t.Context())
 		require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestWhatIsAskedOfAGroupThatDoesNotExistSaysSo(t *testing.T) {
 	s := setup(t, 1)
 	s.write(t, "x", 0, 1)
 	for name, ask := range map[string]func(context.Context) error{
-		"Get": func(ctx context.Context) error { _, err := s.Get(ctx); return err },
+		"Get": func(ctx context.Context) error { _, err := s.Status(ctx); return err },
 		"Lag": func(ctx context.Context) error {
 			_, err := s.Lag(ctx, groups.LagOptions{})
 			return err
@@ -110,7 +110,7 @@ func TestAGroupThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 		config.ConsumerGroup = name
 		sub, _ := subscribe(t, config)
 		eventually(t, "the group exists", func() bool {
-			_, err := s.Of(name, topic).Get(t.Context())
+			_, err := s.Of(name, topic).Status(t.Context())
 			return err == nil
 		})
 		require.NoError(t, sub.Close())

@@ -18,8 +18,8 @@ func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t, 4)
 		var got handled
-		require.NoError(t, got.consume(t, s.quick(), nil).Joined(t.Context()))
-		require.NoError(t, got.consume(t, s.quick(), nil).Joined(t.Context()))
+		require.NoError(t, got.consume(t, s.quick(), nil).WaitJoined(t.Context()))
+		require.NoError(t, got.consume(t, s.quick(), nil).WaitJoined(t.Context()))
 		s.write(t, "x", 0, 2)
 		eventually(t, "the events were handled", func() bool { return got.count() == 2 })
 

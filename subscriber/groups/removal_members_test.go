@@ -26,7 +26,7 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 			return g
 		}
 		shared := func() bool {
-			g, err := s.Get(t.Context())
+			g, err := s.Status(t.Context())
 			if err != nil || len(g.Members) != 2 {
 				return false
 			}
@@ -37,7 +37,7 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 			return held[g.Members[0].Number] == 2 && held[g.Members[1].Number] == 2
 		}
 		eventually(t, "the first is in", func() bool {
-			g, err := s.Get(t.Context())
+			g, err := s.Status(t.Context())
 			return err == nil && len(g.Members) == 1 && s.heartbeats(t)[g.Members[0].Number] > 0
 		})
 		subscribe(t, config)
@@ -78,7 +78,7 @@ func TestAGroupWithHundredsOfMembersIsRemoved(t *testing.T) {
 
 		require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{Force: true}))
 
-		_, err = s.Get(t.Context())
+		_, err = s.Status(t.Context())
 		require.ErrorIs(t, err, groups.ErrNoGroup)
 	})
 }

@@ -125,11 +125,11 @@ func (s store) quick() subscriber.Config {
 }
 
 func mustGet(t *testing.T, g interface {
-	Get(ctx context.Context) (groups.Status, error)
+	Status(ctx context.Context) (groups.Status, error)
 },
 ) groups.Status {
 	t.Helper()
-	status, err := g.Get(t.Context())
+	status, err := g.Status(t.Context())
 	require.NoError(t, err)
 	return status
 }

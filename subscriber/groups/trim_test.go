@@ -385,7 +385,7 @@ func TestTrimsRunBesideAPublisherAndEachOther(t *testing.T) {
 		h := &handled{}
 		h.consume(t, q.alone(), nil)
 		eventually(t, "the group has begun", func() bool {
-			_, err := q.Get(t.Context())
+			_, err := q.Status(t.Context())
 			return err == nil
 		})
 		p, err := publisher.NewPublisher(publisher.Config{Journal: q.Journal, StreamID: "worker"}, nil)

@@ -196,7 +196,7 @@ func (w *consoleWorld) act(t *testing.T) {
 	token := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(page.Body.String())
 	require.NotNil(t, token)
 	for id, action := range map[string]string{"p": "retry-pending", "q": "drop-pending"} {
-		for p, err := range process.NewBacklog(w.db.Client(), process.DefaultTable).Pending(t.Context(), process.Query{Type: "totals", ID: id}) {
+		for p, err := range process.NewBacklog(w.db.Client(), process.DefaultTable).Pending(t.Context(), process.BacklogQuery{Type: "totals", ID: id}) {
 			require.NoError(t, err)
 			w.do(t, page, token[1], "action="+action+"&type=totals&id="+id+"&row="+url.QueryEscape(p.Row)+"&at="+p.At.UTC().Format(time.RFC3339Nano))
 		}

@@ -51,7 +51,7 @@ func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {
 
 	require.NoError(t, shutdown.Run(ctx, j, handle))
 
-	g, err := groups.Of(j, "mails", "account").Get(t.Context())
+	g, err := groups.Of(j, "mails", "account").Status(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, g.Members, "it has left, so another member takes over at once")
 	again, end := context.WithCancel(t.Context())

@@ -173,14 +173,14 @@ func TestAGroupOnAMisspelledTopicLooksHealthy(t *testing.T) {
 	<-app.Running()
 
 	s.logged.await(t, "Starting handler")
-	g, err := app.Groups().Of("mails", "acount").Get(t.Context())
+	g, err := app.Groups().Of("mails", "acount").Status(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, g.Free())
 	lag, err := app.Groups().Of("mails", "acount").Lag(t.Context(), groups.LagOptions{})
 	require.NoError(t, err)
 	assert.Zero(t, lag.Events)
 	assert.NotContains(t, s.logged.String(), "level=ERROR")
-	_, err = app.Groups().Of("mails", "account").Get(t.Context())
+	_, err = app.Groups().Of("mails", "account").Status(t.Context())
 	require.ErrorIs(t, err, groups.ErrNoGroup)
 }
 

@@ -97,7 +97,7 @@ func (o *operator) waiting(ctx context.Context, group *groupPlan, topic string) 
 	g := o.groups.Of(group.name, topic)
 	switch group.failures.policy {
 	case stops:
-		if s, err := g.Get(ctx); err == nil && s.Paused && s.Stopped != nil {
+		if s, err := g.Status(ctx); err == nil && s.Paused && s.Stopped != nil {
 			return []failing{{s.Stopped.Aggregate, s.Stopped.Number}}
 		}
 	case parks:

@@ -49,7 +49,7 @@ func (w *world) inspectSagas(ctx context.Context, heads map[stream]uint64) error
 			c.follow(records)
 		}
 	}
-	for p, err := range pm.NewBacklog(w.clean, "").Pending(ctx, pm.Query{}) {
+	for p, err := range pm.NewBacklog(w.clean, "").Pending(ctx, pm.BacklogQuery{}) {
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func (w *writer) publish() {
 			msg.Metadata.Set(publisher.NameKey, event.EventType())
 			msg.Metadata.Set(publisher.AggregateIDKey, id)
 			if i == 0 && p.expected {
-				publisher.ExpectVersion(msg, a.Version)
+				publisher.SetExpectedVersion(msg, a.Version)
 			}
 			p.indexes = append(p.indexes, len(messages))
 			messages = append(messages, msg)

@@ -119,7 +119,7 @@ func TestAQueryWaitsUntilItsOwnWriteHasTakenEffect(t *testing.T) {
 		operator := groups.New(w.j, groups.WithPositions(w.store))
 		w.consume(w.config(w.j, w.store), w.react(w.noting()))
 		eventually(t, "the group exists", func() bool {
-			g, err := operator.Of("totals", topic).Get(t.Context())
+			g, err := operator.Of("totals", topic).Status(t.Context())
 			return err == nil && g.ExternalPositions
 		})
 		for n := range 5 {

@@ -419,7 +419,7 @@ func (r *reader) fireTimeouts() {
 	require.Contains(r.t, r.sent.uuids(unsent), r.Unsent)
 	require.Eventually(r.t, func() bool {
 		pending := 0
-		for _, err := range r.Backlog().Pending(r.t.Context(), process.Query{}) {
+		for _, err := range r.Backlog().Pending(r.t.Context(), process.BacklogQuery{}) {
 			require.NoError(r.t, err)
 			pending++
 		}

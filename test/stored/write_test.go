@@ -258,7 +258,7 @@ func waitApplied(t *testing.T, b *bank, group string, id aggregate.ID, number ui
 // waitForFailures waits until all failures except the blocked one are in the tables.
 func (w *writer) waitForFailures() {
 	require.Eventually(w.t, func() bool {
-		g, err := w.Groups().Of(stopping, accounts.Type()).Get(w.t.Context())
+		g, err := w.Groups().Of(stopping, accounts.Type()).Status(w.t.Context())
 		return err == nil && g.Stopped != nil &&
 			len(behind(w.t, w.bank, parking)) == 1 &&
 			len(skippedBy(w.t, w.bank, skipping)) == 1 && len(skippedBy(w.t, w.bank, deferring)) == 1 &&
@@ -269,7 +269,7 @@ func (w *writer) waitForFailures() {
 
 // unsentCommand returns the UUID of the command that is stored and cannot be sent.
 func (w *writer) unsentCommand() string {
-	for p, err := range w.Backlog().Pending(w.t.Context(), process.Query{Type: reminders.Type(), ID: unsent}) {
+	for p, err := range w.Backlog().Pending(w.t.Context(), process.BacklogQuery{Type: reminders.Type(), ID: unsent}) {
 		require.NoError(w.t, err)
 		if len(p.Commands) > 0 {
 			return p.Commands[0].Message.UUID

@@ -23,7 +23,7 @@ import (
 // In the second case, events were truncated, and a snapshot of a later schema stands for them. This
 // program is older, and would replace that snapshot by one that newer programs refuse. So the
 // commit leaves its own snapshot out.
-func (l *layout) adaptToHead(t *transaction, stored table.Item) bool {
+func (l *layout) adaptToHead(t *commit, stored table.Item) bool {
 	c := t.Commit
 	if t.adapted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
 		return false
@@ -53,7 +53,7 @@ func (l *layout) adaptToHead(t *transaction, stored table.Item) bool {
 
 // replaceHead returns the update of a head whose snapshot is ahead of it. It keeps a payload that
 // another program has put in place of the snapshot.
-func (l *layout) replaceHead(t *transaction, stored table.Item, head journaltype.Head) types.TransactWriteItem {
+func (l *layout) replaceHead(t *commit, stored table.Item, head journaltype.Head) types.TransactWriteItem {
 	c := t.Commit
 	condition, names, values := l.versionCondition(c)
 	var remove []string
@@ -84,7 +84,7 @@ func (l *layout) replaceHead(t *transaction, stored table.Item, head journaltype
 }
 
 // dropSnapshot removes all actions and attributes for the snapshot from the transaction.
-func (l *layout) dropSnapshot(t *transaction) {
+func (l *layout) dropSnapshot(t *commit) {
 	t.input.TransactItems = append(t.input.TransactItems[:t.states:t.states], t.Commit.Writes...)
 	t.writes = t.states
 	t.LeaveOut(storage.ErrOldSchema)

@@ -113,7 +113,7 @@ func (l *layout) CommandKey(commandID string) table.Item {
 
 // guardItem returns the guard of a command. It has neither an aggregate id nor a time, so no index
 // lists it.
-func (l *layout) guardItem(t *transaction) table.Item {
+func (l *layout) guardItem(t *commit) table.Item {
 	it := l.guardKey(t.Commit.Aggregate, t.Commit.CommandID)
 	it[engine.AttrCommandID] = table.StringValue(t.Commit.CommandID)
 	it[engine.AttrCommitID] = table.StringValue(t.Receipt.CommitID)

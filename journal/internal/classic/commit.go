@@ -19,9 +19,9 @@ import (
 // on the head.
 const foreignHeadBytes = 1 << 10
 
-// transaction is a commit in the form in which it is sent. Its id never changes. Its date and its
+// commit is a commit in the form in which it is sent. Its id never changes. Its date and its
 // ClientRequestToken may change while it is certain that no attempt was written; see Redate.
-type transaction struct {
+type commit struct {
 	engine.Draft
 	layout *layout
 	input  *dynamodb.TransactWriteItemsInput
@@ -36,10 +36,10 @@ type transaction struct {
 }
 
 func (l *layout) Part(_ context.Context, d engine.Draft) (engine.Part, error) {
-	return &transaction{Draft: d, layout: l, dated: true}, nil
+	return &commit{Draft: d, layout: l, dated: true}, nil
 }
 
-func (t *transaction) Build(at table.Dates) error {
+func (t *commit) Build(at table.Dates) error {
 	t.Date(at)
 	l, c := t.layout, t.Commit
 	t.input = &dynamodb.TransactWriteItemsInput{
@@ -79,19 +79,19 @@ func (t *transaction) Build(at table.Dates) error {
 	return nil
 }
 
-func (t *transaction) Actions() []types.TransactWriteItem { return t.input.TransactItems }
+func (t *commit) Actions() []types.TransactWriteItem { return t.input.TransactItems }
 
-func (t *transaction) Bytes() int { return t.size }
+func (t *commit) Bytes() int { return t.size }
 
-func (t *transaction) Finish(context.Context) storage.Receipt { return t.Receipt }
+func (t *commit) Finish(context.Context) storage.Receipt { return t.Receipt }
 
-func (t *transaction) add(action types.TransactWriteItem, bytes int) {
+func (t *commit) add(action types.TransactWriteItem, bytes int) {
 	t.input.TransactItems = append(t.input.TransactItems, action)
 	t.size += bytes
 }
 
 // hasRoom reports whether the transaction has room for an optional part.
-func (t *transaction) hasRoom(actions, bytes int) bool {
+func (t *commit) hasRoom(actions, bytes int) bool {
 	if t.Beside != nil {
 		actions, bytes = actions+t.Beside.Actions, bytes+t.Beside.Bytes
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (l *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.RemoveOptions) error {
+func (l *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, options journaltype.RemoveOptions) error {
 	var head journaltype.Head
 	for attempt := 0; ; attempt++ {
 		var err error
@@ -30,7 +30,7 @@ func (l *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 		if !head.DeletedAt.IsZero() {
 			return engine.DeletedErrorOf(head)
 		}
-		if err := l.NeedsExpiry(ctx, removal); err != nil {
+		if err := l.NeedsExpiry(ctx, options); err != nil {
 			return err
 		}
 		if before <= head.TruncatedBefore {
@@ -51,10 +51,10 @@ func (l *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 			return ctx.Err()
 		}
 	}
-	return l.removeEvents(ctx, head, max(before, head.TruncatedBefore), removal)
+	return l.removeEvents(ctx, head, max(before, head.TruncatedBefore), options)
 }
 
-func (l *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.RemoveOptions) error {
+func (l *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, options journaltype.RemoveOptions) error {
 	head, err := l.Head(ctx, id)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (l *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, r
 	if head.Version != expected {
 		return &journaltype.ConflictError{ID: id, Expected: expected, Actual: head.Version}
 	}
-	if err := l.NeedsExpiry(ctx, removal); err != nil {
+	if err := l.NeedsExpiry(ctx, options); err != nil {
 		return err
 	}
 	if head.DeletedAt.IsZero() {
@@ -77,7 +77,7 @@ func (l *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, r
 	if err := l.removeStates(ctx, head); err != nil {
 		return err
 	}
-	return l.removeEvents(ctx, head, head.Version+1, removal)
+	return l.removeEvents(ctx, head, head.Version+1, options)
 }
 
 // updateHead changes a head if it still has the version that was read, and sets #t, the place of
@@ -137,11 +137,11 @@ func (l *layout) removeStates(ctx context.Context, head journaltype.Head) error 
 }
 
 // removeEvents removes the events before a number. Head is the head as it was before the removal.
-func (l *layout) removeEvents(ctx context.Context, head journaltype.Head, before uint64, removal journaltype.RemoveOptions) error {
-	name, id, expires, removed := l.Config.Tables.Journal, head.Aggregate, l.Config.Now().Add(removal.After), 0
+func (l *layout) removeEvents(ctx context.Context, head journaltype.Head, before uint64, options journaltype.RemoveOptions) error {
+	name, id, expires, removed := l.Config.Tables.Journal, head.Aggregate, l.Config.Now().Add(options.After), 0
 	late := lastCommit(head, before)
 	remove := l.DeleteAll
-	if removal.After > 0 {
+	if options.After > 0 {
 		remove = func(ctx context.Context, name string, keys []table.Item) error {
 			return l.ExpireAll(ctx, name, keys, expires)
 		}
@@ -151,7 +151,7 @@ func (l *layout) removeEvents(ctx context.Context, head journaltype.Head, before
 		for _, r := range rows {
 			delete(late, r.number)
 			// An earlier call marked it to expire at this time or before.
-			marked := removal.After > 0 && r.expires > 0 && r.expires <= uint64(expires.Unix())
+			marked := options.After > 0 && r.expires > 0 && r.expires <= uint64(expires.Unix())
 			if r.number < before && !marked {
 				keys = append(keys, l.key(id, r.number))
 			}
@@ -160,8 +160,8 @@ func (l *layout) removeEvents(ctx context.Context, head journaltype.Head, before
 			if err := remove(ctx, name, some); err != nil {
 				return err
 			}
-			if removed += len(some); removal.Progress != nil {
-				removal.Progress(removed)
+			if removed += len(some); options.Progress != nil {
+				options.Progress(removed)
 			}
 		}
 		return nil
@@ -170,7 +170,7 @@ func (l *layout) removeEvents(ctx context.Context, head journaltype.Head, before
 		return err
 	}
 	keys := l.keys(id, slices.Collect(maps.Keys(late)))
-	if removal.After > 0 {
+	if options.After > 0 {
 		return remove(ctx, name, keys) // it also waits for transactions
 	}
 	return l.DeleteLate(ctx, name, keys)

@@ -28,10 +28,10 @@ func (l *layout) Restore(ctx context.Context, r *storage.Restoration) (storage.R
 
 // buildRestoration makes the transaction of a restoration. Its request token is new and not the id
 // of the restored commit: a commit may be restored in parts, and DynamoDB may remember that token.
-func (l *layout) buildRestoration(r *storage.Restoration) (*transaction, error) {
+func (l *layout) buildRestoration(r *storage.Restoration) (*commit, error) {
 	id := r.Head.Aggregate
 	c := &storage.Commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
-	t := &transaction{layout: l, Draft: engine.Draft{
+	t := &commit{layout: l, Draft: engine.Draft{
 		Commit: c, Begun: time.Now(), Receipt: storage.Receipt{CommitID: l.Config.NewID(), Version: r.Head.Version},
 	}}
 	t.input = &dynamodb.TransactWriteItemsInput{

@@ -15,12 +15,12 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (t *transaction) Attempt(ctx context.Context) error {
+func (t *commit) Attempt(ctx context.Context) error {
 	_, err := t.layout.Client.TransactWriteItems(ctx, t.input, table.Once)
 	return err
 }
 
-func (t *transaction) IsWritten(ctx context.Context) (bool, error) {
+func (t *commit) IsWritten(ctx context.Context) (bool, error) {
 	written, _, err := t.layout.LookFor(ctx, t.Unknown(nil))
 	return written, err
 }
@@ -28,18 +28,18 @@ func (t *transaction) IsWritten(ctx context.Context) (bool, error) {
 // showsWritten reports whether the old items of a refused transaction prove that it was written
 // before. They do if the first event or the guard of the command has the id of this commit. The
 // head proves nothing, because a later commit may have changed it.
-func (t *transaction) showsWritten(reasons []types.CancellationReason) bool {
+func (t *commit) showsWritten(reasons []types.CancellationReason) bool {
 	return len(t.Commit.Events) > 0 && isOf(reasons[1].Item, t.Receipt.CommitID) ||
 		t.guard > 0 && isOf(reasons[t.guard].Item, t.Receipt.CommitID)
 }
 
-func (t *transaction) Explain(err error) error {
+func (t *commit) Explain(err error) error {
 	return t.layout.ExplainActions(err, t.input.TransactItems)
 }
 
 // Redate dates the commit again but keeps its id. Groups find events by their dates, and find an
 // event late if it becomes visible long after its date.
-func (t *transaction) Redate(now time.Time) {
+func (t *commit) Redate(now time.Time) {
 	l := t.layout
 	if !t.dated || now.Sub(t.Receipt.OccurredAt) < table.DateAge {
 		return
@@ -59,7 +59,7 @@ func (t *transaction) Redate(now time.Time) {
 
 // Refusal returns the reason why a transaction cannot be written. It returns nil if an attempt
 // whose reply was lost has written it; see showsWritten.
-func (t *transaction) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+func (t *commit) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	l := t.layout
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
@@ -116,7 +116,7 @@ func (t *transaction) Refusal(ctx context.Context, err error, ambiguous bool, le
 // of the head's condition. Either DynamoDB did not evaluate that condition, and this is a conflict.
 // Or the head has the expected version: it was restored from a backup, or another program wrote an
 // event without updating the head.
-func (l *layout) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
+func (l *layout) taken(ctx context.Context, t *commit, action int, ambiguous bool, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, table.MinAttempt))
 	defer cancel()
 	id := t.Commit.Aggregate
@@ -142,7 +142,7 @@ func (l *layout) taken(ctx context.Context, t *transaction, action int, ambiguou
 
 // mayBeRemoved reports whether the commit's first event may have been truncated. The event would
 // show whether the commit was written.
-func (l *layout) mayBeRemoved(t *transaction, head table.Item) bool {
+func (l *layout) mayBeRemoved(t *commit, head table.Item) bool {
 	before, _ := table.UintOf(head[attrTruncatedBefore])
 	return before > t.Commit.Expected+1
 }

@@ -32,7 +32,7 @@ const (
 const deletesAtOnce = 25
 
 // addSnapshot adds the snapshot to the transaction as far as there is room, the latest one first.
-func (l *layout) addSnapshot(t *transaction, head table.Item) {
+func (l *layout) addSnapshot(t *commit, head table.Item) {
 	c := t.Commit
 	if c.Redundancy != nil {
 		// addRedundant changes it if it adds another one.
@@ -56,7 +56,7 @@ func (l *layout) addSnapshot(t *transaction, head table.Item) {
 }
 
 // addLatest puts the snapshot into the head, where loads expect it.
-func (l *layout) addLatest(t *transaction, head table.Item) error {
+func (l *layout) addLatest(t *commit, head table.Item) error {
 	with := table.Item{}
 	l.setSnapshot(with, t.Commit.Snapshot)
 	bytes := table.ItemSize(with)
@@ -74,7 +74,7 @@ func (l *layout) addLatest(t *transaction, head table.Item) error {
 
 // room returns an error if there is no room for the item of a snapshot of itemBytes, or for that
 // many more bytes in the transaction.
-func (t *transaction) room(itemBytes, bytes int) error {
+func (t *commit) room(itemBytes, bytes int) error {
 	switch {
 	case itemBytes > storage.MaxItemBytes:
 		return &journaltype.TooLargeError{ID: t.Commit.Aggregate, What: "the snapshot", Size: itemBytes, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
@@ -85,7 +85,7 @@ func (t *transaction) room(itemBytes, bytes int) error {
 }
 
 // addRedundant adds a row for the redundant snapshot, and updates the list in the head.
-func (l *layout) addRedundant(t *transaction, head table.Item, r *storage.Redundancy) {
+func (l *layout) addRedundant(t *commit, head table.Item, r *storage.Redundancy) {
 	c := t.Commit
 	row := l.key(c.Aggregate, c.Snapshot.Number)
 	row[l.Config.Attributes.AggregateID] = table.StringValue(c.Aggregate.String())

@@ -37,7 +37,7 @@ func (row *snapshotRow) commandsOf() *storage.Commands {
 }
 
 // commands returns the commands of an item: its noted commands without events, and its own command.
-func (it *packedItem) commands() (commands []storage.DatedCommand) {
+func (it *item) commands() (commands []storage.DatedCommand) {
 	for i := range it.noted {
 		commands = append(commands, it.noted[i].dated())
 	}
@@ -56,7 +56,7 @@ func (it *packedItem) commands() (commands []storage.DatedCommand) {
 }
 
 // addTo adds the commands of an item to those known before it.
-func (it *packedItem) addTo(known *storage.Commands) {
+func (it *item) addTo(known *storage.Commands) {
 	for _, c := range it.commands() {
 		known.Add(c)
 	}
@@ -65,7 +65,7 @@ func (it *packedItem) addTo(known *storage.Commands) {
 }
 
 // isOf reports whether a commit wrote the item, or whether the item notes the commit's command.
-func (it *packedItem) isOf(commitID string) bool {
+func (it *item) isOf(commitID string) bool {
 	return it.commitID == commitID || slices.ContainsFunc(it.noted, func(k keptCommand) bool { return k.dated().CommitID == commitID })
 }
 
@@ -89,7 +89,7 @@ func (p *layout) commands(ctx context.Context, id aggregate.ID) (*storage.Comman
 		}
 	}
 	found := row.commandsOf()
-	err = p.query(ctx, id, strconv.FormatUint(from, 10), endOfNumbers, p.withoutEvents, func(it *packedItem, err error) error {
+	err = p.query(ctx, id, strconv.FormatUint(from, 10), endOfNumbers, p.withoutEvents, func(it *item, err error) error {
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (p *layout) executed(ctx context.Context, id aggregate.ID, commands *storag
 
 // keepCommands adds the command ids to the row of a snapshot. Before the row is stored, ids for
 // which it has no room become guards. The receipt returns the ids that the row keeps.
-func (p *layout) keepCommands(ctx context.Context, c *packedCommit, row table.Item) error {
+func (p *layout) keepCommands(ctx context.Context, c *commit, row table.Item) error {
 	commands := c.known
 	if commands == nil || commands.Version != c.Receipt.Version {
 		var err error

@@ -21,9 +21,9 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// packedCommit is a commit in the form in which it is sent. It is one PutItem, or a transaction if
+// commit is a commit in the form in which it is sent. It is one PutItem, or a transaction if
 // it has several items or the caller added writes.
-type packedCommit struct {
+type commit struct {
 	p *layout
 	engine.Draft
 
@@ -51,7 +51,7 @@ func (p *layout) Part(ctx context.Context, d engine.Draft) (engine.Part, error) 
 	if p.isRestored(ctx) {
 		return nil, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, journaltype.ErrRestored)
 	}
-	c := &packedCommit{p: p, Draft: d}
+	c := &commit{p: p, Draft: d}
 	if err := c.lookForCommand(ctx); err != nil {
 		return nil, err
 	}
@@ -73,18 +73,18 @@ func (p *layout) isRestored(ctx context.Context) bool {
 	return p.tailing.isStale()
 }
 
-func (c *packedCommit) Actions() []types.TransactWriteItem { return c.transaction.TransactItems }
+func (c *commit) Actions() []types.TransactWriteItem { return c.transaction.TransactItems }
 
-func (c *packedCommit) Bytes() int { return c.size }
+func (c *commit) Bytes() int { return c.size }
 
-func (c *packedCommit) Finish(ctx context.Context) storage.Receipt {
+func (c *commit) Finish(ctx context.Context) storage.Receipt {
 	c.remember()
 	c.p.storeSnapshot(ctx, c)
 	return c.Receipt
 }
 
 // lookForCommand returns an error if the command was executed before.
-func (c *packedCommit) lookForCommand(ctx context.Context) error {
+func (c *commit) lookForCommand(ctx context.Context) error {
 	if known := c.Commands; known != nil && known.Version == c.Expected {
 		c.known = known
 	}
@@ -109,7 +109,7 @@ func (c *packedCommit) lookForCommand(ctx context.Context) error {
 
 // prove verifies that the expected version is, or was, the version of the aggregate. A free place
 // for the next item does not prove this.
-func (c *packedCommit) prove(ctx context.Context) error {
+func (c *commit) prove(ctx context.Context) error {
 	if c.Expected == 0 || c.Proven {
 		return nil
 	}
@@ -132,12 +132,12 @@ func (p *layout) isAtVersion(ctx context.Context, place storage.Place) error {
 	return err
 }
 
-func (c *packedCommit) notWritten(err error) error {
+func (c *commit) notWritten(err error) error {
 	return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 }
 
 // remember adds the command of the written commit to the known commands.
-func (c *packedCommit) remember() {
+func (c *commit) remember() {
 	switch {
 	case c.known == nil:
 		return
@@ -150,7 +150,7 @@ func (c *packedCommit) remember() {
 	c.Receipt.Commands = c.known
 }
 
-func (c *packedCommit) dated() storage.DatedCommand {
+func (c *commit) dated() storage.DatedCommand {
 	return storage.DatedCommand{
 		Command: storage.Command{ID: c.CommandID, CommitID: c.Receipt.CommitID, First: c.Expected + 1, Version: c.Receipt.Version},
 		At:      c.Receipt.OccurredAt,
@@ -158,13 +158,13 @@ func (c *packedCommit) dated() storage.DatedCommand {
 	}
 }
 
-func (c *packedCommit) duplicate(earlier storage.Command) error {
+func (c *commit) duplicate(earlier storage.Command) error {
 	return &journaltype.DuplicateCommandError{
 		ID: c.Aggregate, CommandID: earlier.ID, CommitID: earlier.CommitID, First: earlier.First, Version: earlier.Version,
 	}
 }
 
-func (c *packedCommit) Build(at table.Dates) error {
+func (c *commit) Build(at table.Dates) error {
 	c.Date(at)
 	switch {
 	case len(c.Events) > 0:
@@ -259,7 +259,7 @@ func (p *layout) follows(raw table.Item, versions map[aggregate.ID]uint64) error
 
 // checkEnd checks that no commit follows the expected version. It is the action for an aggregate
 // that gets no events. Placeholders may follow.
-func (c *packedCommit) checkEnd() types.TransactWriteItem {
+func (c *commit) checkEnd() types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName:           &c.p.Config.Tables.Journal,
 		Key:                 c.p.key(c.Aggregate, c.Expected+1),
@@ -272,7 +272,7 @@ func (c *packedCommit) checkEnd() types.TransactWriteItem {
 }
 
 // pack puts the events into one item, or into as few as possible.
-func (c *packedCommit) pack() error {
+func (c *commit) pack() error {
 	events := make([][]byte, len(c.Encoded))
 	for i := range c.Encoded {
 		var err error

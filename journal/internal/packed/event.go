@@ -79,7 +79,7 @@ func joinEvents(packed [][]byte) ([]byte, error) {
 
 // recordsOf decodes the events of an item. It returns nil for a tombstone, and for an item whose
 // events were removed.
-func (p *layout) recordsOf(it *packedItem) ([]*journaltype.Record, error) {
+func (p *layout) recordsOf(it *item) ([]*journaltype.Record, error) {
 	if it.count == 0 || it.lacksEvents() {
 		return nil, nil
 	}

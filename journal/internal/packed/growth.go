@@ -216,7 +216,7 @@ func (p *layout) Grow(ctx context.Context, to int) (since time.Time, err error) 
 		return since, p.corrupt(name, it, "does not say how the tail has grown")
 	}
 	now := p.Config.Now()
-	if err := p.mayGrow(growths, to, now); err != nil {
+	if err := p.checkGrowth(growths, to, now); err != nil {
 		return since, err
 	}
 	since = now.Add(growthGrace).Truncate(time.Millisecond)
@@ -240,9 +240,9 @@ func (p *layout) Grow(ctx context.Context, to int) (since time.Time, err error) 
 	return since, dynamo.Explain(err, name)
 }
 
-// mayGrow returns an error if to is not an allowed number of partitions, or if the last growth has
-// not taken effect yet.
-func (p *layout) mayGrow(growths []engine.Growth, to int, now time.Time) error {
+// checkGrowth returns an error if to is not an allowed number of partitions, or if the last growth
+// has not taken effect yet.
+func (p *layout) checkGrowth(growths []engine.Growth, to int, now time.Time) error {
 	from := p.partsAt(growths, math.MaxInt64)
 	refuse := func(format string, args ...any) error {
 		return &journaltype.ConfigError{Field: "partitions", Reason: fmt.Sprintf(format, args...)}

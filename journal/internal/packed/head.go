@@ -59,7 +59,7 @@ func (p *layout) Head(ctx context.Context, id aggregate.ID) (journaltype.Head, e
 
 // truncatedBefore reads from the first item of an aggregate which events were removed. No snapshot
 // shows this if a restoration was interrupted.
-func (p *layout) truncatedBefore(ctx context.Context, last *packedItem) (uint64, error) {
+func (p *layout) truncatedBefore(ctx context.Context, last *item) (uint64, error) {
 	if last.first == 1 {
 		return last.before, nil
 	}

@@ -41,7 +41,7 @@ func (p *layout) Inspect(ctx context.Context, id aggregate.ID, found *storage.In
 		found.SnapshotNumber = row.snapshot.Number
 	}
 	next := uint64(1)
-	return p.query(ctx, id, "1", endOfNumbers, nil, func(it *packedItem, err error) error {
+	return p.query(ctx, id, "1", endOfNumbers, nil, func(it *item, err error) error {
 		if err != nil {
 			found.Corrupt = append(found.Corrupt, engine.AsCorrupt(err))
 			return nil

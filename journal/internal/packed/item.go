@@ -17,9 +17,9 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// packedItem is an item of an aggregate under a positive number: a commit or a part of one, a
+// item is an item of an aggregate under a positive number: a commit or a part of one, a
 // placeholder, or a tombstone.
-type packedItem struct {
+type item struct {
 	// the keys in the table and in the tail index, as they are stored
 	table, partition, number, time string
 
@@ -45,27 +45,27 @@ type packedItem struct {
 type between struct{ first, last uint64 }
 
 // last returns the number of the aggregate's last event up to this item.
-func (it *packedItem) last() uint64 {
+func (it *item) last() uint64 {
 	return it.first + it.count - 1
 }
 
-func (it *packedItem) place() [2]string { return [2]string{it.partition, it.number} }
+func (it *item) place() [2]string { return [2]string{it.partition, it.number} }
 
-func (it *packedItem) isTombstone() bool { return !it.deleted.IsZero() }
+func (it *item) isTombstone() bool { return !it.deleted.IsZero() }
 
-func (it *packedItem) isPlaceholder() bool { return it.count == 0 && !it.isTombstone() }
+func (it *item) isPlaceholder() bool { return it.count == 0 && !it.isTombstone() }
 
 // lacksEvents reports that the events were removed, are not in the index, or were not requested.
-func (it *packedItem) lacksEvents() bool { return it.count > 0 && it.events == nil }
+func (it *item) lacksEvents() bool { return it.count > 0 && it.events == nil }
 
 // isTorn reports whether more items of the same commit follow.
-func (it *packedItem) isTorn() bool { return it.partOf.last > it.last() }
+func (it *item) isTorn() bool { return it.partOf.last > it.last() }
 
-func (it *packedItem) deletedError() error {
+func (it *item) deletedError() error {
 	return &journaltype.DeletedError{ID: it.id, Version: it.last(), At: it.deleted}
 }
 
-func (it *packedItem) corrupt(reason string) *journaltype.CorruptItemError {
+func (it *item) corrupt(reason string) *journaltype.CorruptItemError {
 	err := &journaltype.CorruptItemError{Table: it.table, PartitionKey: it.partition, SortKey: it.number, Reason: reason}
 	if it.first > 0 {
 		err.Aggregate, err.Number = it.id, it.first
@@ -79,12 +79,12 @@ const mostEvents = 1 << 62
 // readItem is an item that was read, or the error if it cannot be decoded. Its place is known
 // anyway.
 type readItem struct {
-	item *packedItem
+	item *item
 	err  error
 }
 
 // parse decodes an item. It treats attributes that a projection left out as absent.
-func (p *layout) parse(it table.Item) (*packedItem, error) {
+func (p *layout) parse(it table.Item) (*item, error) {
 	read := p.parseRow(rows.Of(it))
 	if read.err != nil {
 		return nil, read.err
@@ -93,11 +93,11 @@ func (p *layout) parse(it table.Item) (*packedItem, error) {
 }
 
 func (p *layout) parseRow(row rows.Row) readItem {
-	it := &packedItem{table: p.Config.Tables.Journal}
+	it := &item{table: p.Config.Tables.Journal}
 	return readItem{it, it.parse(row, p.Config.Attributes)}
 }
 
-func (it *packedItem) parse(row rows.Row, names journaltype.Attributes) error {
+func (it *item) parse(row rows.Row, names journaltype.Attributes) error {
 	var commit rows.Attribute
 	var small, large, noted []byte
 	counted := false

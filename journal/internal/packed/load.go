@@ -33,7 +33,7 @@ func (p *layout) Load(
 	ignored := map[string]bool{} // names of snapshots
 	wait := table.UntilShown()
 	for {
-		l := &packedLoad{layout: p, id: id, row: row, begin: begin, apply: apply, ignored: ignored}
+		l := &load{layout: p, id: id, row: row, begin: begin, apply: apply, ignored: ignored}
 		err := l.run(ctx)
 		switch {
 		case err == nil:
@@ -86,8 +86,8 @@ func (p *layout) deletedSince(ctx context.Context, id aggregate.ID) error {
 	return err
 }
 
-// packedLoad is one attempt at a load.
-type packedLoad struct {
+// load is one attempt at a load.
+type load struct {
 	*layout
 	id      aggregate.ID
 	row     *snapshotRow
@@ -97,17 +97,17 @@ type packedLoad struct {
 
 	begun    bool
 	version  uint64
-	last     *packedItem
+	last     *item
 	commands *storage.Commands
 	missing  uint64 // the number of an event of a transaction that is not visible yet, or 0
 }
 
-func (l *packedLoad) run(ctx context.Context) error {
+func (l *load) run(ctx context.Context) error {
 	from := uint64(1)
 	if l.row != nil && l.row.snapshot != nil {
 		from = l.row.from
 	}
-	err := l.query(ctx, l.id, strconv.FormatUint(from, 10), endOfNumbers, nil, func(it *packedItem, err error) error {
+	err := l.query(ctx, l.id, strconv.FormatUint(from, 10), endOfNumbers, nil, func(it *item, err error) error {
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (l *packedLoad) run(ctx context.Context) error {
 	return nil
 }
 
-func (l *packedLoad) take(ctx context.Context, it *packedItem) error {
+func (l *load) take(ctx context.Context, it *item) error {
 	if it.isPlaceholder() && it.last() == l.version {
 		if !l.begun && it.first == 1 { // there are no events
 			l.commands = &storage.Commands{}
@@ -178,7 +178,7 @@ func (l *packedLoad) take(ctx context.Context, it *packedItem) error {
 
 // start begins with the snapshot if the first item is the one that the snapshot ends with. It
 // returns false if nothing remains to be done with this item.
-func (l *packedLoad) start(it *packedItem) (bool, error) {
+func (l *load) start(it *item) (bool, error) {
 	l.begun = true
 	head := journaltype.Head{Aggregate: l.id}
 	if l.row != nil {
@@ -209,7 +209,7 @@ func (l *packedLoad) start(it *packedItem) (bool, error) {
 }
 
 // skip finds the snapshot that stands for removed events.
-func (l *packedLoad) skip(ctx context.Context, blank *packedItem) error {
+func (l *load) skip(ctx context.Context, blank *item) error {
 	end, err := l.end(ctx, l.id)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (p *layout) Newest(ctx context.Context, aggregateType string, limit int, yi
 }
 
 // newestEntries returns up to limit entries of each partition of the tail, the newest first.
-func (p *layout) newestEntries(ctx context.Context, aggregateType string, limit int) (entries []*packedItem, corrupt []*journaltype.CorruptItemError, err error) {
+func (p *layout) newestEntries(ctx context.Context, aggregateType string, limit int) (entries []*item, corrupt []*journaltype.CorruptItemError, err error) {
 	if err := p.knowPartitions(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +73,7 @@ func (p *layout) newestEntries(ctx context.Context, aggregateType string, limit 
 			entries = append(entries, read.item)
 		}
 	}
-	slices.SortFunc(entries, func(a, b *packedItem) int { // the same order as in SortNewest
+	slices.SortFunc(entries, func(a, b *item) int { // the same order as in SortNewest
 		return cmp.Or(cmp.Compare(b.millis, a.millis), strings.Compare(b.id.Value, a.id.Value), cmp.Compare(b.first, a.first))
 	})
 	return entries, corrupt, nil

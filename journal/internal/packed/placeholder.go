@@ -23,7 +23,7 @@ const (
 // replace takes over the commands of a placeholder in the commit's place, and changes the commit so
 // that it replaces the placeholder. It returns ErrSendAgain, or an error if the command is among
 // them.
-func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, stored table.Item) error {
+func (c *commit) replace(ctx context.Context, placeholder *item, stored table.Item) error {
 	c.noted, c.guards = nil, placeholder.guards
 	for _, d := range placeholder.commands() {
 		if d.ID == c.CommandID {
@@ -62,7 +62,7 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 }
 
 // note adds the commands to the commit's first item, or writes guards for them if there are many.
-func (c *packedCommit) note(ctx context.Context) error {
+func (c *commit) note(ctx context.Context) error {
 	all, first := c.noted, c.items[0]
 	if len(c.Events) == 0 {
 		all = append(all[:len(all):len(all)], c.dated())
@@ -100,7 +100,7 @@ func (c *packedCommit) note(ctx context.Context) error {
 }
 
 // guardOnce writes guards for the noted commands for which this commit has not written one.
-func (c *packedCommit) guardOnce(ctx context.Context) error {
+func (c *commit) guardOnce(ctx context.Context) error {
 	var rest []storage.DatedCommand
 	for _, d := range c.noted {
 		if !c.guarded[d.ID] {

@@ -26,7 +26,7 @@ const endOfNumbers = "99999999999999999999"
 
 // query reads the items of an aggregate with the numbers from..to, strongly consistent, page by
 // page. It ends if do returns ErrStop or another error.
-func (p *layout) query(ctx context.Context, id aggregate.ID, from, to string, options func(*dynamodb.QueryInput), do func(*packedItem, error) error) error {
+func (p *layout) query(ctx context.Context, id aggregate.ID, from, to string, options func(*dynamodb.QueryInput), do func(*item, error) error) error {
 	name := p.Config.Tables.Journal
 	input := &dynamodb.QueryInput{
 		TableName:                &name,
@@ -70,11 +70,11 @@ func (p *layout) withoutEvents(in *dynamodb.QueryInput) {
 
 // end reads the last item of an aggregate without its events. If only a part of a commit is
 // visible, it waits for the rest.
-func (p *layout) end(ctx context.Context, id aggregate.ID) (*packedItem, error) {
+func (p *layout) end(ctx context.Context, id aggregate.ID) (*item, error) {
 	return p.endBy(ctx, id, true)
 }
 
-func (p *layout) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*packedItem, error) {
+func (p *layout) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*item, error) {
 	wait := table.UntilShown()
 	for {
 		last, err := p.lastUpTo(ctx, id, endOfNumbers, func(in *dynamodb.QueryInput) {
@@ -126,18 +126,18 @@ func (p *layout) awaitItem(ctx context.Context, id aggregate.ID, number uint64, 
 }
 
 // commitAt returns the commit that contains an event, or the last one before it.
-func (p *layout) commitAt(ctx context.Context, id aggregate.ID, number uint64) (*packedItem, error) {
+func (p *layout) commitAt(ctx context.Context, id aggregate.ID, number uint64) (*item, error) {
 	return p.lastUpTo(ctx, id, strconv.FormatUint(number, 10), func(*dynamodb.QueryInput) {}, false)
 }
 
 // lastUpTo returns the last item up to a number. It skips placeholders unless placeholder is true.
 func (p *layout) lastUpTo(
 	ctx context.Context, id aggregate.ID, number string, options func(*dynamodb.QueryInput), placeholder bool,
-) (found *packedItem, err error) {
+) (found *item, err error) {
 	err = p.query(ctx, id, "1", number, func(in *dynamodb.QueryInput) {
 		in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(1)
 		options(in)
-	}, func(it *packedItem, err error) error {
+	}, func(it *item, err error) error {
 		if err != nil || it.isPlaceholder() && !placeholder {
 			return err
 		}
@@ -198,7 +198,7 @@ func (p *layout) Events(ctx context.Context, id aggregate.ID, from, to uint64, y
 // eventsOnce reads until the events end, or until one is missing, and then returns errAgain. The
 // commit with the first event may begin before that event.
 func (p *layout) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, to uint64, yield func(*journaltype.Record) bool) error {
-	take := func(it *packedItem) error {
+	take := func(it *item) error {
 		if it.lacksEvents() {
 			return p.truncated(ctx, id, it)
 		}
@@ -228,7 +228,7 @@ func (p *layout) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 		return take(earlier)
 	}
 	aligned := *next == 1
-	err := p.query(ctx, id, strconv.FormatUint(*next, 10), strconv.FormatUint(to, 10), nil, func(it *packedItem, err error) error {
+	err := p.query(ctx, id, strconv.FormatUint(*next, 10), strconv.FormatUint(to, 10), nil, func(it *item, err error) error {
 		if err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func (p *layout) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 }
 
 // truncated returns the first number after the removed events, given an item without its events.
-func (p *layout) truncated(ctx context.Context, id aggregate.ID, blank *packedItem) error {
+func (p *layout) truncated(ctx context.Context, id aggregate.ID, blank *item) error {
 	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.key(id, 1))
 	if err != nil {
 		return err

@@ -35,8 +35,8 @@ func errNoExpiry() error {
 		"leave it 0, and remove the events when all groups have read them"}
 }
 
-func (p *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.RemoveOptions) error {
-	if removal.After > 0 {
+func (p *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, options journaltype.RemoveOptions) error {
+	if options.After > 0 {
 		return errNoExpiry()
 	}
 	end, err := p.end(ctx, id)
@@ -72,7 +72,7 @@ func (p *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 		// again.
 		before = base.before
 	}
-	return p.blank(ctx, id, before, removal)
+	return p.blank(ctx, id, before, options)
 }
 
 // pin stores the snapshot that will stand for the removed events, with its command ids, in a row
@@ -153,7 +153,7 @@ func (p *layout) putBase(ctx context.Context, id aggregate.ID, it table.Item) er
 
 // blank removes the events of the items that end before a number, after recording this number on
 // the first item.
-func (p *layout) blank(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.RemoveOptions) error {
+func (p *layout) blank(ctx context.Context, id aggregate.ID, before uint64, options journaltype.RemoveOptions) error {
 	name := p.Config.Tables.Journal
 	err := p.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &name,
@@ -167,15 +167,15 @@ func (p *layout) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 		return dynamo.Explain(err, name)
 	}
 	removed, reported := 0, 0
-	flush := func(due []*packedItem) error {
+	flush := func(due []*item) error {
 		if err := p.blankAll(ctx, due); err != nil {
 			return err
 		}
 		for _, it := range due {
 			removed += int(it.count) //nolint:gosec // an item has few
 		}
-		if removed > reported && removal.Progress != nil {
-			removal.Progress(removed)
+		if removed > reported && options.Progress != nil {
+			options.Progress(removed)
 			reported = removed
 		}
 		return nil
@@ -192,14 +192,14 @@ func (p *layout) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 // eachFull passes the items that end before a number and have events to do, some at a time. It
 // returns gap true if an item that must exist is not visible: a transaction that writes one item
 // after the other is under way.
-func (p *layout) eachFull(ctx context.Context, id aggregate.ID, before uint64, do func([]*packedItem) error) (gap bool, err error) {
-	var due []*packedItem
+func (p *layout) eachFull(ctx context.Context, id aggregate.ID, before uint64, do func([]*item) error) (gap bool, err error) {
+	var due []*item
 	pending, next := uint64(0), uint64(1)
 	err = p.query(ctx, id, "1", strconv.FormatUint(before-1, 10), func(in *dynamodb.QueryInput) {
 		p.withoutEvents(in)
 		in.ProjectionExpression = aws.String(*in.ProjectionExpression + ", #p")
 		in.ExpressionAttributeNames["#p"] = attrTail
-	}, func(it *packedItem, err error) error {
+	}, func(it *item, err error) error {
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (p *layout) eachFull(ctx context.Context, id aggregate.ID, before uint64, d
 	return gap, do(due)
 }
 
-func (p *layout) blankAll(ctx context.Context, items []*packedItem) error {
+func (p *layout) blankAll(ctx context.Context, items []*item) error {
 	updates, ctx := errgroup.WithContext(ctx)
 	updates.SetLimit(blanksAtOnce)
 	for _, it := range items {
@@ -244,8 +244,8 @@ func (p *layout) blankAll(ctx context.Context, items []*packedItem) error {
 	return updates.Wait()
 }
 
-func (p *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.RemoveOptions) error {
-	if removal.After > 0 {
+func (p *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, options journaltype.RemoveOptions) error {
+	if options.After > 0 {
 		return errNoExpiry()
 	}
 	end, err := p.end(ctx, id)
@@ -263,7 +263,7 @@ func (p *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, r
 	if err := p.buryStates(ctx, id); err != nil {
 		return err
 	}
-	return p.blank(ctx, id, expected+1, removal)
+	return p.blank(ctx, id, expected+1, options)
 }
 
 // bury puts the tombstone in the place of the next commit.

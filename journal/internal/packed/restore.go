@@ -21,7 +21,7 @@ import (
 
 func (p *layout) Restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
 	id := r.Head.Aggregate
-	r2 := &packedRestoration{layout: p, Restoration: r, token: p.Config.NewID(), at: p.Now()}
+	r2 := &restoration{layout: p, Restoration: r, token: p.Config.NewID(), at: p.Now()}
 	if err := r2.build(); err != nil {
 		return storage.Receipt{}, err
 	}
@@ -62,8 +62,8 @@ func (p *layout) Restore(ctx context.Context, r *storage.Restoration) (storage.R
 	return receipt, nil
 }
 
-// packedRestoration is a restoration in the form in which it is sent.
-type packedRestoration struct {
+// restoration is a restoration in the form in which it is sent.
+type restoration struct {
 	*layout
 	*storage.Restoration
 	begun time.Time
@@ -75,7 +75,7 @@ type packedRestoration struct {
 
 // build makes one item of each commit with its original values, or of a part of a commit. The last
 // event of a snapshot ends an item, so that a load can begin with the snapshot.
-func (r *packedRestoration) build() error {
+func (r *restoration) build() error {
 	id, next := r.Restoration.Head.Aggregate, engine.FirstOf(r.Restoration)
 	if r.Expected == 0 && next > 1 {
 		r.items = append(r.items, r.blankItem(id, next))
@@ -109,7 +109,7 @@ func (r *packedRestoration) build() error {
 }
 
 // blankItem stands for the removed events before a number.
-func (r *packedRestoration) blankItem(id aggregate.ID, before uint64) table.Item {
+func (r *restoration) blankItem(id aggregate.ID, before uint64) table.Item {
 	it := r.commitItem(id, 1, commitValue(""), r.at, "")
 	it[attrCount], it[attrBefore] = table.NumberValue(before-1), table.NumberValue(before)
 	delete(it, attrTail)
@@ -118,7 +118,7 @@ func (r *packedRestoration) blankItem(id aggregate.ID, before uint64) table.Item
 
 // add makes an item of consecutive records of one commit, beginning with from. It returns the index
 // of the next record.
-func (r *packedRestoration) add(from int) (int, error) {
+func (r *restoration) add(from int) (int, error) {
 	first := r.Records[from]
 	stored := commitValue(first.CommitID)
 	commit, _, _ := commitOf(stored)
@@ -159,7 +159,7 @@ func (r *packedRestoration) add(from int) (int, error) {
 	return to, nil
 }
 
-func (r *packedRestoration) packRecord(record *journaltype.Record, commit string) ([]byte, error) {
+func (r *restoration) packRecord(record *journaltype.Record, commit string) ([]byte, error) {
 	event := storage.Event{
 		ID: record.EventID, Type: record.EventType, Payload: record.Payload, Metadata: record.Metadata, Encoding: record.Encoding,
 	}
@@ -171,7 +171,7 @@ func (r *packedRestoration) packRecord(record *journaltype.Record, commit string
 }
 
 // restoreSnapshot comes last, so that a load never begins after events that do not exist yet.
-func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
+func (r *restoration) restoreSnapshot(ctx context.Context) error {
 	id, s := r.Restoration.Head.Aggregate, r.Restoration.Head.Snapshot
 	if s == nil {
 		return nil
@@ -212,7 +212,7 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 // pinRestored also stores the snapshot as the one that stands for truncated events, if this journal
 // lacks those events too. It does so before the latest snapshot is stored. If the restoration is
 // interrupted in between, the latest snapshot is missing, so the next run repeats it.
-func (r *packedRestoration) pinRestored(ctx context.Context, row table.Item) error {
+func (r *restoration) pinRestored(ctx context.Context, row table.Item) error {
 	id, before := r.Restoration.Head.Aggregate, r.Restoration.Head.TruncatedBefore
 	if before <= 1 {
 		return nil
@@ -234,7 +234,7 @@ var errForeignSnapshot = errors.New("another program wrote the snapshot, so it i
 
 // unlessThere returns the error of a restoration. It returns nil if everything is written, by an
 // attempt whose reply was lost or by another process that restores the same.
-func (r *packedRestoration) unlessThere(ctx context.Context, err error) error {
+func (r *restoration) unlessThere(ctx context.Context, err error) error {
 	if !errors.Is(err, journaltype.ErrConflict) && !errors.As(err, new(*journaltype.DeletedError)) && !errors.Is(err, journaltype.ErrOutcomeUnknown) {
 		return err
 	}
@@ -248,7 +248,7 @@ func (r *packedRestoration) unlessThere(ctx context.Context, err error) error {
 	return err
 }
 
-func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
+func (r *restoration) isThere(ctx context.Context) (bool, error) {
 	head, err := r.layout.Head(ctx, r.Restoration.Head.Aggregate)
 	switch {
 	case errors.Is(err, journaltype.ErrNotFound):
@@ -271,14 +271,14 @@ func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
 	return err == nil && i == len(r.Records), err
 }
 
-// The methods below make packedRestoration a table.Sending.
+// The methods below make restoration a table.Sending.
 
-func (r *packedRestoration) Target() string { return r.Restoration.Head.Aggregate.String() }
+func (r *restoration) Target() string { return r.Restoration.Head.Aggregate.String() }
 
-func (r *packedRestoration) BegunAt() time.Time { return r.begun }
+func (r *restoration) BegunAt() time.Time { return r.begun }
 
 // Redate changes only the place in the tail: the events have dates of their own.
-func (r *packedRestoration) Redate(now time.Time) {
+func (r *restoration) Redate(now time.Time) {
 	if now.Sub(r.at) < table.DateAge {
 		return
 	}
@@ -290,23 +290,23 @@ func (r *packedRestoration) Redate(now time.Time) {
 	}
 }
 
-func (r *packedRestoration) Attempt(ctx context.Context) error {
+func (r *restoration) Attempt(ctx context.Context) error {
 	_, err := r.Client.TransactWriteItems(ctx, r.input, table.Once)
 	return err
 }
 
-func (r *packedRestoration) Explain(err error) error {
+func (r *restoration) Explain(err error) error {
 	return dynamo.Explain(err, r.Config.Tables.Journal)
 }
 
-func (r *packedRestoration) Unknown(err error) *journaltype.OutcomeUnknownError {
+func (r *restoration) Unknown(err error) *journaltype.OutcomeUnknownError {
 	return &journaltype.OutcomeUnknownError{ID: r.Restoration.Head.Aggregate, First: r.Restoration.Head.Version - uint64(len(r.Records)) + 1, CommitID: r.token, Err: err}
 }
 
-func (r *packedRestoration) IsWritten(ctx context.Context) (bool, error) { return r.isThere(ctx) }
+func (r *restoration) IsWritten(ctx context.Context) (bool, error) { return r.isThere(ctx) }
 
 // replace takes over the commands of a placeholder in the place of the first item.
-func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem, stored table.Item) error {
+func (r *restoration) replace(ctx context.Context, placeholder *item, stored table.Item) error {
 	first := r.input.TransactItems[0].Put
 	takeOver(first.Item, stored)
 	size := 0
@@ -327,7 +327,7 @@ func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem
 	return table.ErrSendAgain
 }
 
-func (r *packedRestoration) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+func (r *restoration) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, table.MinAttempt))
 	defer cancel()
 	var canceled *types.TransactionCanceledException

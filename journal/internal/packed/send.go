@@ -18,9 +18,9 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// The methods below make packedCommit a table.Sending.
+// The methods below make commit a table.Sending.
 
-func (c *packedCommit) Attempt(ctx context.Context) (err error) {
+func (c *commit) Attempt(ctx context.Context) (err error) {
 	if c.transaction == nil {
 		_, err = c.p.Client.PutItem(ctx, c.put, table.Once)
 		return err
@@ -29,7 +29,7 @@ func (c *packedCommit) Attempt(ctx context.Context) (err error) {
 	return err
 }
 
-func (c *packedCommit) Redate(now time.Time) {
+func (c *commit) Redate(now time.Time) {
 	if now.Sub(c.Receipt.OccurredAt) < table.DateAge {
 		return
 	}
@@ -46,14 +46,14 @@ func (c *packedCommit) Redate(now time.Time) {
 	}
 }
 
-func (c *packedCommit) Explain(err error) error {
+func (c *commit) Explain(err error) error {
 	if c.transaction != nil {
 		return c.p.ExplainActions(err, c.transaction.TransactItems)
 	}
 	return dynamo.ExplainAny(err, []string{c.p.Config.Tables.Journal}, "journal.Create")
 }
 
-func (c *packedCommit) IsWritten(ctx context.Context) (bool, error) {
+func (c *commit) IsWritten(ctx context.Context) (bool, error) {
 	return c.p.isAt(ctx, c.Aggregate, c.Expected+1, c.Receipt.CommitID)
 }
 
@@ -70,7 +70,7 @@ func (p *layout) isAt(ctx context.Context, id aggregate.ID, number uint64, commi
 
 // Refusal compares the commit with the items in its places. These never disappear, so they show
 // permanently which commit has the place.
-func (c *packedCommit) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+func (c *commit) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, max(left, table.MinAttempt))
 	defer cancel()
 	explained := c.explainRefusal(within, err, ambiguous)
@@ -92,7 +92,7 @@ type unreadError struct{ err error }
 
 func (e *unreadError) Error() string { return e.err.Error() }
 
-func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous bool) error {
+func (c *commit) explainRefusal(ctx context.Context, err error, ambiguous bool) error {
 	taken, refused := c.taken(err)
 	if taken != nil {
 		it, err := c.p.parse(taken)
@@ -121,7 +121,7 @@ func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous 
 
 // taken returns the item that occupies one of the places of the commit. If a write of the caller
 // was refused, it returns an error.
-func (c *packedCommit) taken(err error) (table.Item, error) {
+func (c *commit) taken(err error) (table.Item, error) {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
 		return failed.Item, nil
@@ -150,10 +150,10 @@ func (c *packedCommit) taken(err error) (table.Item, error) {
 // conflict explains why the place of the commit is taken: by the command itself, or by other
 // events. DynamoDB does not promise to evaluate all conditions. So the command may be that of this
 // commit even if the reply does not contain its item.
-func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
+func (c *commit) conflict(ctx context.Context, taken *item) error {
 	if c.CommandID != "" {
 		found := &storage.Commands{}
-		err := c.p.query(ctx, c.Aggregate, strconv.FormatUint(c.Expected+1, 10), endOfNumbers, c.p.withoutEvents, func(it *packedItem, err error) error {
+		err := c.p.query(ctx, c.Aggregate, strconv.FormatUint(c.Expected+1, 10), endOfNumbers, c.p.withoutEvents, func(it *item, err error) error {
 			if err != nil {
 				return err
 			}

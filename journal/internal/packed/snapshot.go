@@ -79,7 +79,7 @@ func (p *layout) snapshotOf(it table.Item) (*snapshotRow, error) {
 }
 
 // isOf reports whether a snapshot ends with this item.
-func (row *snapshotRow) isOf(it *packedItem) bool {
+func (row *snapshotRow) isOf(it *item) bool {
 	commit, _, ok := commitOf(row.commit)
 	return ok && it != nil && it.count > 0 && it.first == row.from && it.commit == commit && it.last() == row.snapshot.Number
 }
@@ -178,7 +178,7 @@ func (p *layout) rowOf(key table.Item, s *journaltype.Snapshot, from uint64, com
 
 // storeSnapshot writes the snapshot of a commit after the commit, and records the outcome in the
 // receipt. A load without the snapshot replays more events. Nothing else depends on it.
-func (p *layout) storeSnapshot(ctx context.Context, c *packedCommit) {
+func (p *layout) storeSnapshot(ctx context.Context, c *commit) {
 	if c.Redundancy != nil {
 		c.listRedundant(c.Redundancy.Listed)
 	}
@@ -202,7 +202,7 @@ func (p *layout) storeSnapshot(ctx context.Context, c *packedCommit) {
 	}
 }
 
-func (p *layout) tryToStore(ctx context.Context, c *packedCommit) error {
+func (p *layout) tryToStore(ctx context.Context, c *commit) error {
 	end := c.items[len(c.items)-1]
 	from, _ := table.UintOf(end[p.Config.Attributes.SortKey])
 	row := p.rowOf(p.snapshotKey(c.Aggregate, latestSnapshot), c.Snapshot, from, end[attrCommit])
@@ -234,7 +234,7 @@ func (p *layout) tryToStore(ctx context.Context, c *packedCommit) error {
 }
 
 // listRedundant puts the list of redundant snapshots into the receipt, if the caller passed one.
-func (c *packedCommit) listRedundant(listed []uint64) {
+func (c *commit) listRedundant(listed []uint64) {
 	if r := c.Redundancy; r != nil && r.Listed != nil {
 		c.Receipt.Redundant, c.Receipt.Surplus = listed, nil
 		if surplus := len(listed) - r.Keep; surplus > 0 && r.TTL == 0 {
@@ -246,7 +246,7 @@ func (c *packedCommit) listRedundant(listed []uint64) {
 // keepRedundant returns the list of redundant snapshots after this commit, nil if the commit adds
 // none. Due lists those that were surplus before the commit and are no longer in the list: the
 // caller may have failed to remove them.
-func (p *layout) keepRedundant(ctx context.Context, c *packedCommit) (kept, due []uint64, err error) {
+func (p *layout) keepRedundant(ctx context.Context, c *commit) (kept, due []uint64, err error) {
 	r := c.Redundancy
 	switch {
 	case r == nil:
@@ -269,7 +269,7 @@ func (p *layout) keepRedundant(ctx context.Context, c *packedCommit) (kept, due 
 }
 
 // putRedundant stores a snapshot under its own number.
-func (p *layout) putRedundant(c *packedCommit, from uint64, commit types.AttributeValue) types.TransactWriteItem {
+func (p *layout) putRedundant(c *commit, from uint64, commit types.AttributeValue) types.TransactWriteItem {
 	row := p.rowOf(p.key(c.Aggregate, c.Snapshot.Number), c.Snapshot, from, commit)
 	if ttl := c.Redundancy.TTL; ttl > 0 {
 		row[p.Config.Attributes.TTL] = table.NumberValue(c.Receipt.OccurredAt.Add(ttl).Unix())

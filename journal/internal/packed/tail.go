@@ -82,7 +82,7 @@ type partPage struct {
 // tailEntry is an entry of the index.
 type tailEntry struct {
 	part    int // index of the partition in the shard
-	item    *packedItem
+	item    *item
 	corrupt *journaltype.CorruptItemError // the reason why it cannot be decoded
 	at      partCursor
 }
@@ -173,7 +173,7 @@ func (p *layout) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 	for i := range cursors {
 		cursors[i].few = few || cursors[i].few && large > 0
 	}
-	var entries []*packedItem
+	var entries []*item
 	for _, e := range kept {
 		if e.corrupt != nil {
 			joined.Corrupt = append(joined.Corrupt, e.corrupt)
@@ -259,7 +259,7 @@ func (p *layout) tailQuery(q storage.TailQuery, part, parts int, after partCurso
 }
 
 // millisOfKey also accepts a number that is not whole, which only another program can have written.
-func millisOfKey(it *packedItem) int64 {
+func millisOfKey(it *item) int64 {
 	if it.millis != 0 || it.time == "" {
 		return it.millis
 	}
@@ -267,7 +267,7 @@ func millisOfKey(it *packedItem) int64 {
 	return int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2))))
 }
 
-func numbersOnly(it *packedItem) []*journaltype.Record {
+func numbersOnly(it *item) []*journaltype.Record {
 	records := make([]*journaltype.Record, it.count)
 	at := time.UnixMilli(it.millis).UTC()
 	for i := range records {
@@ -279,7 +279,7 @@ func numbersOnly(it *packedItem) []*journaltype.Record {
 // addEvents reads the events that the index lacks from the table, and adds all events to the page
 // in order. If an eventually consistent read does not return an item, it reads the item again. An
 // item without events has lost them since.
-func (p *layout) addEvents(ctx context.Context, page *storage.TailPage, entries []*packedItem) error {
+func (p *layout) addEvents(ctx context.Context, page *storage.TailPage, entries []*item) error {
 	missing := map[[2]string]int{} // indexes in entries, by place
 	for i, it := range entries {
 		if it.lacksEvents() {

@@ -68,7 +68,7 @@ func (m *Member[W]) join(ctx context.Context, seen checkpoint.Membership) bool {
 		if ctx.Err() == nil {
 			m.Logger.Error("Cannot join the consumer group, will try again", err, nil)
 		}
-		retry.Sleep(ctx, retry.Spread(m.Lease/10))
+		retry.Sleep(ctx, retry.Jitter(m.Lease/10))
 	}
 	if !attempted.IsZero() {
 		m.withdraw(m.Closing, token)
@@ -119,7 +119,7 @@ func (m *Member[W]) withdraw(ctx context.Context, token uint64) {
 			m.Logger.Error("Cannot find out whether it has joined the group; others can take its shards when the lease has expired", err, nil)
 			return
 		}
-		retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, maxFailurePause, failures)))
+		retry.Sleep(ctx, retry.Jitter(retry.Backoff(minFailurePause, maxFailurePause, failures)))
 	}
 }
 
@@ -141,7 +141,7 @@ func (m *Member[W]) leave(ctx context.Context) {
 			return
 		default:
 			failures++
-			retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, maxFailurePause, failures)))
+			retry.Sleep(ctx, retry.Jitter(retry.Backoff(minFailurePause, maxFailurePause, failures)))
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (m *Member[W]) isIn(r checkpoint.Membership) bool {
 // membership again. In a deployment many members join at once, and a failed attempt costs write
 // units too.
 func (m *Member[W]) backOff(ctx context.Context, now checkpoint.Membership, moved int) checkpoint.Membership {
-	retry.Sleep(ctx, retry.Spread(retry.After(minBackOff, min(maxBackOff, m.Lease/20), moved)))
+	retry.Sleep(ctx, retry.Jitter(retry.Backoff(minBackOff, min(maxBackOff, m.Lease/20), moved)))
 	if read, err := m.readMembership(ctx); err == nil {
 		return read
 	}

@@ -36,7 +36,7 @@ const reconcileSlice = time.Minute
 func Reconcile(ctx context.Context, interval time.Duration, shards iter.Seq[*Source]) {
 	partial := map[*Source]reconcileState{}
 	between := min(interval/20, time.Minute)
-	for wait := between; retry.Sleep(ctx, retry.Spread(wait)); {
+	for wait := between; retry.Sleep(ctx, retry.Jitter(wait)); {
 		wait = between
 		left := map[*Source]reconcileState{}
 		for s := range shards {
@@ -121,7 +121,7 @@ func (s *Source) reconcile(ctx context.Context, part reconcileState) (rest recon
 			part.gaveWay = true
 			return part, false
 		}
-		retry.Sleep(ctx, retry.Spread(min(page.pause, s.ReconcileInterval/100)))
+		retry.Sleep(ctx, retry.Jitter(min(page.pause, s.ReconcileInterval/100)))
 		hangs.Reset(readTimeout)
 	}
 	if part.early {
@@ -251,7 +251,7 @@ func (s *Source) awaitRoom(ctx context.Context) bool {
 		if ctx.Err() != nil || s.isStopping() || time.Now().After(patience) {
 			return false
 		}
-		retry.Sleep(ctx, retry.Spread(comparePause))
+		retry.Sleep(ctx, retry.Jitter(comparePause))
 	}
 	return true
 }

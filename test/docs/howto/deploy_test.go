@@ -91,7 +91,7 @@ func TestARollingDeploymentRepeatsNoEvent(t *testing.T) {
 	for _, order := range placed {
 		require.NoError(t, g.WaitApplied(t.Context(), "labels", order.ID, order.Version))
 	}
-	group, err := g.Of("labels", "order").Get(t.Context())
+	group, err := g.Of("labels", "order").Status(t.Context())
 	require.NoError(t, err)
 	require.Len(t, group.Members, 1)
 	assert.Equal(t, "next", group.Members[0].Name)

@@ -87,7 +87,7 @@ const examples = 5
 // preview counts the aggregates of an edit, and returns the first of them. If show is not nil, it
 // calls show for each aggregate.
 func (a *app) preview(ctx context.Context, g *groups.Group, e bulkEdit, show func(groups.BehindAggregate) error) (n int, some []groups.BehindAggregate, err error) {
-	one, err := g.Get(ctx)
+	one, err := g.Status(ctx)
 	switch {
 	case err != nil:
 		return 0, nil, err

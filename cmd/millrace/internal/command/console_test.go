@@ -254,7 +254,7 @@ func TestConsoleActsIfItIsAllowedTo(t *testing.T) {
 	status, body := c.act(pausePage, pauseForm())
 	require.Equal(t, http.StatusOK, status, body)
 	assert.Contains(t, body, "The group is paused.")
-	g, err := groups.Of(j, "audit", "account").Get(t.Context())
+	g, err := groups.Of(j, "audit", "account").Status(t.Context())
 	require.NoError(t, err)
 	assert.True(t, g.Paused)
 	assert.Regexp(t, `(?m)^Console action .*action=pause .*group=audit .*outcome=done .*topic=account`, c.err.String())
@@ -266,7 +266,7 @@ func TestConsoleActsIfItIsAllowedTo(t *testing.T) {
 	status, _ = c.open(forged)
 	assert.Equal(t, http.StatusForbidden, status, "a form without the token of a page")
 	assert.Regexp(t, `(?m)^Console action .*action=resume .*outcome=refused`, c.err.String())
-	g, err = groups.Of(j, "audit", "account").Get(t.Context())
+	g, err = groups.Of(j, "audit", "account").Status(t.Context())
 	require.NoError(t, err)
 	assert.True(t, g.Paused)
 }
@@ -281,7 +281,7 @@ func TestConsoleOnlyReadsByDefault(t *testing.T) {
 	status, body := c.act(pausePage, pauseForm())
 	assert.Equal(t, http.StatusForbidden, status)
 	assert.Contains(t, body, "only reads")
-	g, err := groups.Of(j, "audit", "account").Get(t.Context())
+	g, err := groups.Of(j, "audit", "account").Status(t.Context())
 	require.NoError(t, err)
 	assert.False(t, g.Paused)
 }

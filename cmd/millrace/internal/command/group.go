@@ -151,7 +151,7 @@ func (a *app) runReset(ctx context.Context, name, topic string, to moment, text 
 		return err
 	}
 	g := groups.Of(j, name, topic)
-	if _, err := g.Get(ctx); err != nil {
+	if _, err := g.Status(ctx); err != nil {
 		return err
 	}
 	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s loses its positions on %s, and begins again at %s.", name, topic, text)); err != nil {
@@ -196,7 +196,7 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 	if err != nil {
 		return err
 	}
-	if _, err := g.Get(ctx); err != nil {
+	if _, err := g.Status(ctx); err != nil {
 		return err
 	}
 	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s on %s is removed, and loses its positions.", name, topic)); err != nil {
@@ -261,7 +261,7 @@ func (a *app) printRemoved(l removedLine) error {
 
 // showGroup shows the current state of a group, without its lag.
 func (a *app) showGroup(ctx context.Context, g *groups.Group) error {
-	one, err := g.Get(ctx)
+	one, err := g.Status(ctx)
 	if err != nil {
 		return err
 	}

@@ -178,7 +178,7 @@ func (c *catchUp) run(ctx, waiting context.Context) (*groupLine, error) {
 // it returns the last result as long as the estimate has events left, except for a group that only
 // an operator can help.
 func (c *catchUp) poll(ctx context.Context, last *groupBehindError, guess bool) (*groupLine, *groupBehindError, error) {
-	one, err := c.group.Get(ctx)
+	one, err := c.group.Status(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -283,7 +283,7 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 
 // runGroup shows a group with its shards.
 func (a *app) runGroup(ctx context.Context, g *groups.Group, exact bool) error {
-	one, err := g.Get(ctx)
+	one, err := g.Status(ctx)
 	if err != nil {
 		return err
 	}

@@ -321,7 +321,7 @@ func TestAWaitThatIsInterruptedSaysForWhomItWas(t *testing.T) {
 	var looks atomic.Int64
 	proxy := dynamotest.NewProxy(t, db.Client()) // the command's alone
 	proxy.Inject(dynamotest.Pause(func(context.Context) {
-		g, err := groups.Of(j, "audit", "account").Get(t.Context())
+		g, err := groups.Of(j, "audit", "account").Status(t.Context())
 		if assert.NoError(t, err) && g.Paused && looks.Add(1) == 3 {
 			interrupt() // the wait has read the group more than once
 		}
@@ -367,7 +367,7 @@ func TestAGroupReconcilesOnDemand(t *testing.T) {
 	assert.Equal(t, want, reconcile())
 	assert.Equal(t, want, reconcile("--status"))
 	assert.Equal(t, []map[string]any{{"kind": "reconciling", "group": "audit", "topic": "account", "shards": 4.0, "left": 4.0}}, lines(t, reconcile("--json").out))
-	g, err := groups.Of(j, "audit", "account").Get(t.Context())
+	g, err := groups.Of(j, "audit", "account").Status(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, g.Shards[0].Epoch, "the member's, and one for each reconciliation")
 }
@@ -468,7 +468,7 @@ func TestWhatCannotBeUndoneIsAskedFor(t *testing.T) {
 	} {
 		s, j := setupGroup(t)
 		unchanged := func() {
-			g, err := groups.Of(j, "audit", "account").Get(t.Context())
+			g, err := groups.Of(j, "audit", "account").Status(t.Context())
 			require.NoError(t, err)
 			assert.Zero(t, g.Resets, line)
 			lag, err := groups.Of(j, "audit", "account").Lag(t.Context(), groups.LagOptions{})

@@ -121,7 +121,7 @@ the type, as other commands check a topic.`,
 			return wants([]string{"TYPE", "ID"}[:len(args)]...)(cmd, args)
 		},
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			var query process.Query
+			var query process.BacklogQuery
 			if len(args) > 0 {
 				query.Type = args[0]
 			}
@@ -172,7 +172,7 @@ func explainBacklog(err error) error {
 	return tableMissing(err, "Programs create the table (process.CreateTable). --process-table sets another name.")
 }
 
-func (a *app) runPending(ctx context.Context, query process.Query, failed bool) error {
+func (a *app) runPending(ctx context.Context, query process.BacklogQuery, failed bool) error {
 	b, err := a.backlog(ctx)
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (a *app) runPending(ctx context.Context, query process.Query, failed bool) 
 }
 
 // nothing prints that nothing matches. It returns a noTopicError if the type is misspelled.
-func (a *app) nothing(ctx context.Context, query process.Query, note string) error {
+func (a *app) nothing(ctx context.Context, query process.BacklogQuery, note string) error {
 	if query.Type != "" {
 		if err := a.orNoTopic(ctx, query.Type, nil); err != nil {
 			return err
@@ -296,7 +296,7 @@ func (a *app) findPending(ctx context.Context, args []string) (*process.Backlog,
 	if err != nil {
 		return nil, process.Pending{}, err
 	}
-	for p, err := range b.Pending(ctx, process.Query{Type: id.Type, ID: id.Value}) {
+	for p, err := range b.Pending(ctx, process.BacklogQuery{Type: id.Type, ID: id.Value}) {
 		switch {
 		case err != nil:
 			return nil, p, explainBacklog(err)

@@ -61,7 +61,7 @@ var processColumns = []output.Column[processLine]{
 	{Name: "STATE", Cell: func(l processLine) string { return l.state() }},
 }
 
-func (a *app) runOpen(ctx context.Context, query process.Query, limit int) error {
+func (a *app) runOpen(ctx context.Context, query process.BacklogQuery, limit int) error {
 	b, err := a.backlog(ctx)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (a *app) runOpen(ctx context.Context, query process.Query, limit int) error
 }
 
 // noneOpen returns the text for a query without open processes.
-func noneOpen(query process.Query) string {
+func noneOpen(query process.BacklogQuery) string {
 	what := "process"
 	switch {
 	case query.ID != "":
@@ -113,7 +113,7 @@ func noneOpen(query process.Query) string {
 
 // oldestOpen returns the open processes that began first, up to limit, or all if limit is 0, and
 // the number of all open processes.
-func oldestOpen(ctx context.Context, b *process.Backlog, query process.Query, limit int) (oldest []process.OpenProcess, found int, err error) {
+func oldestOpen(ctx context.Context, b *process.Backlog, query process.BacklogQuery, limit int) (oldest []process.OpenProcess, found int, err error) {
 	trim := func() {
 		slices.SortStableFunc(oldest, func(a, b process.OpenProcess) int { return a.Begun.Compare(b.Begun) })
 		if limit > 0 && len(oldest) > limit {

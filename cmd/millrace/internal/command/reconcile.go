@@ -68,7 +68,7 @@ func (a *app) runReconcile(ctx context.Context, name, topic string, o reconcileO
 			return err
 		}
 	}
-	one, err := g.Get(ctx)
+	one, err := g.Status(ctx)
 	if err != nil {
 		return err
 	}

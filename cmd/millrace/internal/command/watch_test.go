@@ -31,7 +31,7 @@ func watchedGroup(t *testing.T, times int64) (*shell, *dynamotest.DB, context.Co
 	m := join(t, j)
 	m.handle(t, 1)
 	require.NoError(t, m.Close())
-	_, err = groups.Of(j, "audit", "account").Get(t.Context())
+	_, err = groups.Of(j, "audit", "account").Status(t.Context())
 	require.NoError(t, err)
 	ctx, interrupt := context.WithCancel(t.Context())
 	t.Cleanup(interrupt)
