@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -274,4 +276,25 @@ func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (
 	}
 	a, err = e.currentOrNew(ctx, e.id)
 	return a, true, err
+}
+
+// untilNoConflict makes attempts, with pauses, until one returns no conflict or their number
+// reaches most. Each attempt receives the conflict of the one before.
+func untilNoConflict(
+	ctx context.Context, target any, most int, attempt func(last *journal.ConflictError) (*journal.ConflictError, error),
+) error {
+	pauses := retry.Pauses(5*time.Millisecond, 100*time.Millisecond, 0)
+	var conflict *journal.ConflictError
+	for attempts := 1; ; attempts++ {
+		var err error
+		if conflict, err = attempt(conflict); conflict == nil {
+			return err
+		}
+		if attempts >= most {
+			return &AttemptsError{ID: conflict.ID, Attempts: attempts, Err: conflict}
+		}
+		if !retry.Sleep(ctx, pauses.NextBackOff()) {
+			return fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", target, ctx.Err(), attempts, conflict)
+		}
+	}
 }

@@ -78,27 +78,6 @@ func again(ctx context.Context, c command) (known bool, err error) {
 	return true, err
 }
 
-// untilNoConflict makes attempts, with pauses, until one returns no conflict or their number
-// reaches most. Each attempt receives the conflict of the one before.
-func untilNoConflict(
-	ctx context.Context, target any, most int, attempt func(last *journal.ConflictError) (*journal.ConflictError, error),
-) error {
-	pauses := retry.Pauses(5*time.Millisecond, 100*time.Millisecond, 0)
-	var conflict *journal.ConflictError
-	for attempts := 1; ; attempts++ {
-		var err error
-		if conflict, err = attempt(conflict); conflict == nil {
-			return err
-		}
-		if attempts >= most {
-			return &AttemptsError{ID: conflict.ID, Attempts: attempts, Err: conflict}
-		}
-		if !retry.Sleep(ctx, pauses.NextBackOff()) {
-			return fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", target, ctx.Err(), attempts, conflict)
-		}
-	}
-}
-
 // dependsOnState reports whether a decision on another state could lead to another result. It
 // returns false if the store or the context failed, if the store has compared the version, or if
 // the aggregate was deleted, which is final.

@@ -207,3 +207,15 @@ func marked(id aggregate.ID, e storage.Event) storage.Event {
 
 // EventIDs is the namespace of derived event ids. It must never change.
 var EventIDs = uuid.MustParse("9a4b3f0e-6f5c-5d0e-8b43-6d696c6c7261")
+
+// Target returns the name of the aggregate.
+func (d *Draft) Target() string { return d.Aggregate.String() }
+
+// BegunAt returns when the retry budget began.
+func (d *Draft) BegunAt() time.Time { return d.Begun }
+
+// Unknown keeps the error of the SDK unchanged, because the sentinels of package journal mean that
+// nothing was written.
+func (d *Draft) Unknown(err error) *journaltype.OutcomeUnknownError {
+	return &journaltype.OutcomeUnknownError{ID: d.Aggregate, First: d.Expected + 1, CommitID: d.Receipt.CommitID, CommandID: d.CommandID, Err: err}
+}
