@@ -90,7 +90,7 @@ type BacklogQuery struct {
 // pending there, strongly consistent.
 //
 // Errors: [*ConfigError] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled,
-// journal.ErrAccess, the context's.
+// journal.ErrAccess, and the error of ctx.
 func (b *Backlog) Pending(ctx context.Context, query BacklogQuery) iter.Seq2[Pending, error] {
 	return func(yield func(Pending, error) bool) {
 		for row, err := range b.rows(ctx, query, false) {

@@ -37,7 +37,7 @@ import (
 // each 4 KB of each row.
 //
 // The sequence ends with the first error. Errors: [*ConfigError] for an empty type,
-// journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
+// journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, and the error of ctx.
 func (b *Backlog) Due(ctx context.Context, processType string, before time.Time) iter.Seq2[Pending, error] {
 	return func(yield func(Pending, error) bool) {
 		if err := b.due(ctx, processType, before, func(p Pending) bool { return yield(p, nil) }); err != nil {

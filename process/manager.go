@@ -116,10 +116,10 @@ func (m *Manager[S]) States(ctx context.Context, id string, q repository.StatesQ
 // [github.com/millrace-dev/millrace/subscriber]. Messages of other subscribers need a UUID that
 // stays the same when they are delivered again, and the event type in the metadata "name".
 //
-// After an error, a part may be done. The rest is done when the message is delivered again.
-// Commands of a stored step are also sent after [Config].RetryAfter. Handle takes no longer than
-// RetryAfter for each event, even if connections are dead or the publisher hangs. Its error is then
-// a context.DeadlineExceeded.
+// After an error, some of the work may be done. The rest is done when the message is delivered
+// again. Commands of a stored step are also sent after [Config].RetryAfter. Handle takes no longer
+// than RetryAfter for each event, even if connections are dead or the publisher hangs. Its error is
+// then a context.DeadlineExceeded.
 //
 // Errors: [ErrNoID], [ErrUnrecorded], [ErrInvalidStep], [*UnknownTimeoutError], and the errors of
 // the reaction, the codec, repository.Repository.Save, the marshaler, the publisher and the SDK.

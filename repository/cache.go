@@ -19,31 +19,26 @@ const catchUpMost = 100
 // with its copies is cached as bytes, so that no decision can change it.
 type cache[S any] struct {
 	repository *Repository[S]
-	kept       *lru.Cache[aggregate.ID, kept[S]] // nil for no cache
-}
-
-type kept[S any] struct {
 	// A state that is not flat is only there in its encoded form.
-	aggregate Aggregate[S]
+	entries *lru.Cache[aggregate.ID, Aggregate[S]] // nil for no cache
 }
 
 func newCache[S any](r *Repository[S], size int) (cache[S], error) {
 	if size == 0 {
 		return cache[S]{}, nil
 	}
-	entries, err := lru.New[aggregate.ID, kept[S]](size)
-	return cache[S]{repository: r, kept: entries}, err
+	entries, err := lru.New[aggregate.ID, Aggregate[S]](size)
+	return cache[S]{repository: r, entries: entries}, err
 }
 
 func (c cache[S]) get(id aggregate.ID) (Aggregate[S], bool) {
-	if c.kept == nil {
+	if c.entries == nil {
 		return Aggregate[S]{}, false
 	}
-	entry, ok := c.kept.Get(id)
+	a, ok := c.entries.Get(id)
 	if !ok {
 		return Aggregate[S]{}, false
 	}
-	a := entry.aggregate
 	if !c.repository.flat {
 		payload, _ := a.encoded()
 		if _, err := c.repository.codec.DecodeSnapshot(payload, &a.State); err != nil {
@@ -57,10 +52,10 @@ func (c cache[S]) get(id aggregate.ID) (Aggregate[S], bool) {
 // put caches an aggregate unless a later version is cached. The state must be the result of events,
 // not one that a caller may have changed.
 func (c cache[S]) put(a *Aggregate[S]) {
-	if c.kept == nil || a.Version == 0 {
+	if c.entries == nil || a.Version == 0 {
 		return
 	}
-	if other, ok := c.kept.Peek(a.ID); ok && other.aggregate.Version > a.Version {
+	if other, ok := c.entries.Peek(a.ID); ok && other.Version > a.Version {
 		return
 	}
 	if c.repository.config.Redundancy != nil && !a.from().listed {
@@ -79,25 +74,25 @@ func (c cache[S]) put(a *Aggregate[S]) {
 			a.setEncoded(payload)
 		}
 	}
-	entry := kept[S]{aggregate: *a}
-	entry.aggregate.Repeated = false
+	entry := *a
+	entry.Repeated = false
 	if !c.repository.flat {
 		var none S
-		entry.aggregate.State = none
+		entry.State = none
 	}
-	c.kept.Add(a.ID, entry)
+	c.entries.Add(a.ID, entry)
 }
 
 func (c cache[S]) forget(id aggregate.ID) {
-	if c.kept != nil {
-		c.kept.Remove(id)
+	if c.entries != nil {
+		c.entries.Remove(id)
 	}
 }
 
 // forgetOld removes a cached aggregate if the error of a call shows that it is not the latest one.
 // Otherwise a call that makes no further attempt would leave the next call with the same state.
 func (c cache[S]) forgetOld(id aggregate.ID, err error) {
-	if c.kept == nil {
+	if c.entries == nil {
 		return
 	}
 	var conflict *journal.ConflictError
@@ -106,7 +101,7 @@ func (c cache[S]) forgetOld(id aggregate.ID, err error) {
 	case errors.As(err, &deleted) && deleted.ID == id:
 		c.forget(id)
 	case errors.As(err, &conflict) && conflict.ID == id:
-		if entry, ok := c.kept.Peek(id); ok && entry.aggregate.Version != conflict.Actual {
+		if entry, ok := c.entries.Peek(id); ok && entry.Version != conflict.Actual {
 			c.forget(id)
 		}
 	}

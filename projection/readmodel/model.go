@@ -127,7 +127,7 @@ type Model struct {
 // reached, Open tries again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess],
-// [journal.ErrThrottled], [journal.ErrUnavailable], the context's.
+// [journal.ErrThrottled], [journal.ErrUnavailable], and the error of ctx.
 func Open(ctx context.Context, client Client, config Config) (*Model, error) {
 	m, err := newModel(client, config, true)
 	if err != nil {

@@ -69,7 +69,7 @@ type Parked struct {
 // [*aggregate.InvalidIDError] if after is not an aggregate of the topic, and the errors of the
 // journal and the context.
 func (g *Group) Behind(ctx context.Context, after aggregate.ID) iter.Seq2[BehindAggregate, error] {
-	list := list{group: g, after: after, what: "list aggregates that hold up"}
+	list := list{group: g, after: after, what: "list blocked and parked aggregates of"}
 	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]BehindAggregate, error) {
 		all, err := g.behind(ctx, r, shard, listed)
 		if err != nil {

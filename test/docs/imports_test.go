@@ -2,6 +2,8 @@ package docs
 
 import (
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,4 +79,16 @@ func isAmong(name, patterns string) bool {
 		}
 	}
 	return false
+}
+
+// TestPackagesStaySmall limits the files of the packages that were hard to read when they were one.
+func TestPackagesStaySmall(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"journal", "internal/engine", "journal/internal/packed", "journal/internal/classic", "subscriber"} {
+		files, err := filepath.Glob("../" + folder + "/*.go")
+		require.NoError(t, err)
+		files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+		assert.NotEmpty(t, files, folder)
+		assert.LessOrEqual(t, len(files), 30, "%s: join files, or make a package of some", folder)
+	}
 }

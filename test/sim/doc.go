@@ -61,5 +61,5 @@
 // prints a digest of the trace.
 //
 // The simulation cannot find data races, which need threads. The tests of the packages whose
-// goroutines share most run with the race detector for those.
+// goroutines share the most state run with the race detector for those.
 package sim

@@ -93,7 +93,7 @@ func (v *Visitor) History(ctx context.Context, roomID string, before int) (h web
 
 // Watch calls show with each state of a room that the server sends. It returns nil when show
 // returns true, the room is gone, or the stream ends. Errors: [*Problem], those of the connection,
-// the context's.
+// and the error of ctx.
 func (v *Visitor) Watch(ctx context.Context, roomID string, show func(web.Room) (enough bool)) error {
 	response, err := v.send(ctx, http.MethodGet, "/rooms/"+roomID+"/events", nil)
 	if err != nil {

@@ -48,7 +48,7 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 
 // WaitConsistent waits until queries show an event of a room that the projection has applied. A
 // reader can see the position a moment before the rows, although one transaction writes both.
-// Errors: journal.ErrThrottled, the context's.
+// Errors: journal.ErrThrottled, and the error of ctx.
 func (d *DAO) WaitConsistent(ctx context.Context, roomID string, version uint64) error {
 	return untilConsistent(ctx, func() (bool, error) {
 		out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{

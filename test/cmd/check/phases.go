@@ -44,8 +44,8 @@ var (
 		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite", "./dynamotest/internal/conformance",
 	}
 
-	// Their goroutines share most. All others run without the race detector, for which each package
-	// has to be compiled once more.
+	// Their goroutines share the most state. All others run without the race detector, for which
+	// each package has to be compiled once more.
 	concurrent = []string{
 		"./subscriber/...", "./journal", "./repository/...", "./process/...", "./dynamotest",
 		"./journal/tail", "./journal/encrypt", "./internal/checkpoint", "./internal/dynamo", "./projection/...", "./publisher/...",
@@ -96,7 +96,7 @@ var phases = []phase{
 	{name: "suite", about: "Watermill's suite in its short form, on dynamotest, with the race detector", do: tests{
 		packages: suite, race: true, args: join(three, []string{"-short"}),
 	}.run},
-	{name: "dynamotest", about: "packages whose goroutines share most, on dynamotest, with the race detector", do: tests{
+	{name: "dynamotest", about: "packages whose goroutines share the most state, on dynamotest, with the race detector", do: tests{
 		packages: concurrent, race: true, args: three,
 	}.run},
 	// Tests on DynamoDB Local leave much of the processor unused.
