@@ -234,7 +234,7 @@ type App struct {
 // component is an object that metrics can observe.
 type component struct {
 	name string
-	part any
+	value any
 }
 
 // Open creates the missing tables, unless [Config].ExistingTables is set. It opens the journal, and
@@ -328,15 +328,15 @@ func (a *App) Marshaler() cqrs.CommandEventMarshaler { return a.config.Marshaler
 func (a *App) Components() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, c := range a.components {
-			if !yield(c.name, c.part) {
+			if !yield(c.name, c.value) {
 				return
 			}
 		}
 	}
 }
 
-func (a *App) addComponent(name string, part any) {
-	a.components = append(a.components, component{name, part})
+func (a *App) addComponent(name string, value any) {
+	a.components = append(a.components, component{name, value})
 }
 
 // Running returns a channel that is closed when everything has started. Then the process has joined

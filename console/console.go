@@ -109,8 +109,8 @@ func cutLast(path string) (before, last string) {
 func (c *Console) repositories() map[string]repository.AnyRepository {
 	byType := map[string]repository.AnyRepository{}
 	if c.config.App != nil {
-		for _, part := range c.config.App.Components() {
-			if r, ok := part.(repository.AnyRepository); ok {
+		for _, component := range c.config.App.Components() {
+			if r, ok := component.(repository.AnyRepository); ok {
 				byType[r.Type()] = r
 			}
 		}

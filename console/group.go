@@ -81,28 +81,28 @@ func (r *reading) group(ctx context.Context) (any, error) {
 		})
 	}
 	for _, s := range g.Shards {
-		part := shardView{Shard: s.Number, Owner: s.Owner, Epoch: s.Epoch}
+		shard := shardView{Shard: s.Number, Owner: s.Owner, Epoch: s.Epoch}
 		if owner, known := members[s.Owner]; known {
-			part.OwnerName, part.OwnerLost = text(owner.Name), owner.Dead
+			shard.OwnerName, shard.OwnerLost = text(owner.Name), owner.Dead
 			i := slices.IndexFunc(v.Workers, func(m memberView) bool { return m.Number == s.Owner })
 			v.Workers[i].Shards = append(v.Workers[i].Shards, s.Number)
 		}
-		r.addShardLag(&part, row, written)
-		v.Parts = append(v.Parts, part)
+		r.addShardLag(&shard, row, written)
+		v.Parts = append(v.Parts, shard)
 	}
 	return v, nil
 }
 
-func (r *reading) addShardLag(part *shardView, row groupRow, written topicRow) {
+func (r *reading) addShardLag(shard *shardView, row groupRow, written topicRow) {
 	if written.Read {
-		rate := written.written.rate(part.Shard)
-		part.Written = &rate
+		rate := written.written.rate(shard.Shard)
+		shard.Written = &rate
 	}
 	for _, l := range row.shardLags {
-		if l.Shard == part.Shard {
+		if l.Shard == shard.Shard {
 			view := lagOf(l.Lag, r.now)
-			part.Lag = &view
-			part.Handled = r.rates.handled(rateKey{row.Group, row.Topic, part.Shard}, lagAt{r.now, l.Events, !l.AtLeast}, written.written)
+			shard.Lag = &view
+			shard.Handled = r.rates.handled(rateKey{row.Group, row.Topic, shard.Shard}, lagAt{r.now, l.Events, !l.AtLeast}, written.written)
 		}
 	}
 }

@@ -183,8 +183,8 @@ func (r *reading) late(ctx context.Context, processType string, most int) (late 
 func (r *reading) processTypes(all []groups.Status) []string {
 	var names []string
 	if r.config.App != nil {
-		for name, part := range r.config.App.Components() {
-			if _, ok := part.(interface{ Stats() process.Stats }); ok {
+		for name, component := range r.config.App.Components() {
+			if _, ok := component.(interface{ Stats() process.Stats }); ok {
 				names = append(names, name)
 			}
 		}

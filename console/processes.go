@@ -218,8 +218,8 @@ func (r *reading) isProcess(aggregateType string) bool {
 	if r.config.App == nil {
 		return false
 	}
-	for name, part := range r.config.App.Components() {
-		if _, ok := part.(interface{ Stats() process.Stats }); ok && name == aggregateType {
+	for name, component := range r.config.App.Components() {
+		if _, ok := component.(interface{ Stats() process.Stats }); ok && name == aggregateType {
 			return true
 		}
 	}

@@ -19,8 +19,8 @@ type App interface {
 // Collectors returns a collector for each repository, subscriber, projection and process manager
 // that was added to an App.
 func Collectors(app App) (collectors []prometheus.Collector) {
-	for name, part := range app.Components() {
-		switch p := part.(type) {
+	for name, component := range app.Components() {
+		switch p := component.(type) {
 		case *subscriber.Subscriber:
 			collectors = append(collectors, NewSubscriberCollector(p, SubscriberConfig{ConsumerGroup: name}))
 		case interface{ Stats() projection.Stats }:

@@ -193,7 +193,7 @@ func TestACommandSavedTwiceIsADuplicateAlsoWhereSaveLoadsFirst(t *testing.T) {
 					for range 2 { // the second one stores no snapshot
 						mustExecute(t, s.baskets(t, repository.Config{}), "42", always[Basket](Added{"pen", 1}))
 					}
-					a := mustLoadAt(t, repo, "42", 2)
+					a := mustLoadAtVersion(t, repo, "42", 2)
 					one := aggregate.Events[Basket]{Added{"pen", 1}}
 					saved := mustSave(t, repo, given(a), one, repository.WithCommandID("c"))
 					if deleted {

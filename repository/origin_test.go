@@ -196,7 +196,7 @@ func TestAStateThatTheCallerChangedDoesNotGetIntoTheCache(t *testing.T) {
 		for _, event := range []aggregate.Event[Basket]{Added{"pen", 1}, &Labelled{[]string{"a"}}, CouponGiven{&code}} {
 			mustExecute(t, repo, "42", always(event))
 		}
-		a := mustLoadAt(t, repo, "42", 3)
+		a := mustLoadAtVersion(t, repo, "42", 3)
 		ruin(&a)
 		mustSave(t, repo, a, aggregate.Events[Basket]{Added{"pen", 1}})
 		loaded := mustLoad(t, repo, "42")

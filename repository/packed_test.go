@@ -64,11 +64,11 @@ func TestPackedAnEarlierVersionIsNoProofOfTheLast(t *testing.T) {
 		mustExecute(t, repo, "42", always(deposits(2)...))
 	}
 	for number := range uint64(6) {
-		a := mustLoadAt(t, repo, "42", number)
+		a := mustLoadAtVersion(t, repo, "42", number)
 		_, err := repo.Save(t.Context(), a, Events{Deposited{1}})
 		require.ErrorIs(t, err, journal.ErrConflict, number)
 	}
-	a := mustLoadAt(t, repo, "42", 6)
+	a := mustLoadAtVersion(t, repo, "42", 6)
 	mustSave(t, repo, a, Events{Deposited{1}})
 }
 

@@ -115,7 +115,7 @@ func TestTheVersionOfAnEarlierStateIsNotProvenEvenIfItIsTheLast(t *testing.T) {
 
 func TestAVersionThatWasReadAgainIsProven(t *testing.T) {
 	eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
-		earlier := mustLoadAt(t, repo, "42", 2)
+		earlier := mustLoadAtVersion(t, repo, "42", 2)
 		earlier.Version = 3
 		mustSave(t, repo, earlier, Events{Deposited{1}})
 		mustSave(t, repo, repository.Aggregate[Account]{ID: account("42"), Version: 4}, Events{Deposited{1}})
@@ -131,10 +131,10 @@ func TestTheVersionOfAnEarlierStateWithMapsIsNotProven(t *testing.T) {
 	}
 	repo := s.baskets(t, repository.Config{})
 	commits := watch(repo)
-	fromSnapshot := mustLoadAt(t, repo, "1", 1)
+	fromSnapshot := mustLoadAtVersion(t, repo, "1", 1)
 	_, err := repo.Save(t.Context(), fromSnapshot, aggregate.Events[Basket]{Added{"apple", 1}})
 	require.ErrorIs(t, err, journal.ErrConflict)
-	replayed := mustLoadAt(t, repo, "1", 2)
+	replayed := mustLoadAtVersion(t, repo, "1", 2)
 	mustSave(t, repo, replayed, aggregate.Events[Basket]{Added{"apple", 1}})
 	assert.Equal(t, []sent{{1, false}, {2, false}}, *commits)
 }
@@ -148,7 +148,7 @@ func TestAVersionThatWasReadAgainForASnapshotIsProven(t *testing.T) {
 	}
 	repo := s.baskets(t, repository.Config{Snapshots: repository.Every(3)})
 	commits := watch(repo)
-	a := mustLoadAt(t, repo, "1", 2)
+	a := mustLoadAtVersion(t, repo, "1", 2)
 	s.calls.Reset()
 
 	mustSave(t, repo, a, aggregate.Events[Basket]{Added{"apple", 1}})
@@ -165,7 +165,7 @@ func TestVersion0IsProven(t *testing.T) {
 	made, err := repo.NewAggregate("made")
 	require.NoError(t, err)
 	mustSave(t, repo, made, Events{Deposited{1}})
-	before := mustLoadAt(t, repo, "new", 0)
+	before := mustLoadAtVersion(t, repo, "new", 0)
 	_, err = repo.Save(t.Context(), before, Events{Deposited{1}})
 	require.ErrorIs(t, err, journal.ErrConflict)
 	assert.Equal(t, []sent{{0, true}, {0, true}, {0, true}}, *commits)

@@ -146,7 +146,7 @@ func TestAnAggregateIsLoadedAsItWasAfterEachEvent(t *testing.T) {
 			mustExecute(t, repo, "42", always(events...))
 		}
 		for number, balance := range balances {
-			a := mustLoadAt(t, repo, "42", uint64(number))
+			a := mustLoadAtVersion(t, repo, "42", uint64(number))
 			require.EqualValues(t, number, a.Version)
 			require.Equal(t, balance, a.State.Balance, "after event %d", number)
 		}
@@ -167,7 +167,7 @@ func TestLoadAtVersionStartsFromTheLatestRedundantSnapshotThatIsNotLater(t *test
 	}
 	calls := db.Record()
 
-	a := mustLoadAt(t, repo, "42", 203)
+	a := mustLoadAtVersion(t, repo, "42", 203)
 	assert.Equal(t, 203, a.State.Balance)
 	operations := []string{}
 	for _, call := range calls.Calls() {
@@ -214,7 +214,7 @@ func TestAHeadThatWasPutBackDoesNotBringItsOldStateBack(t *testing.T) {
 			for _, repo := range []*repository.Repository[Account]{rare, frequent} {
 				a := mustLoad(t, repo, "42")
 				require.Equal(t, 3000+int(a.Version)-3, a.State.Balance, "%s at version %d", layout, a.Version)
-				a = mustLoadAt(t, repo, "42", a.Version)
+				a = mustLoadAtVersion(t, repo, "42", a.Version)
 				require.Equal(t, 3000+int(a.Version)-3, a.State.Balance)
 			}
 		}
@@ -405,7 +405,7 @@ func TestLoadAtVersionPassesOverSnapshotsThatItCannotUse(t *testing.T) {
 					assert.EqualValues(t, number, a.Version)
 					assert.Equal(t, number, a.State.Balance)
 				}
-				mustLoadAt(t, repo, "42", 2)
+				mustLoadAtVersion(t, repo, "42", 2)
 				_, err := s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAtVersion(t.Context(), "42", 6)
 				require.ErrorAs(t, err, new(*journal.TruncatedError), "when none can be used, the first event is where it starts")
 			})
@@ -421,7 +421,7 @@ func TestLoadAtVersionTakesNoSnapshotOfAnotherProgramThatIsOfALaterEvent(t *test
 	s.peerWrites(t, account("42"), 4, `{"Amount":7}`, `{"id":"42","seq_nr":4,"version":4,"state":{"Balance":10}}`)
 
 	for number, want := range []int{0, 1, 2, 3, 10} {
-		a := mustLoadAt(t, repo, "42", uint64(number))
+		a := mustLoadAtVersion(t, repo, "42", uint64(number))
 		assert.EqualValues(t, number, a.Version)
 		assert.Equal(t, want, a.State.Balance, "after event %d", number)
 	}
@@ -435,7 +435,7 @@ func TestSavingAnEarlierVersionIsAConflictWhateverSnapshotsAreKept(t *testing.T)
 			mustExecute(t, repo, "42", Deposit(1))
 		}
 		for number := range uint64(4) {
-			past := mustLoadAt(t, repo, "42", number)
+			past := mustLoadAtVersion(t, repo, "42", number)
 			_, err := repo.Save(t.Context(), past, deposits(1))
 			require.ErrorIs(t, err, journal.ErrConflict, number)
 		}

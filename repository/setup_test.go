@@ -269,7 +269,7 @@ func mustLoad[S any](t *testing.T, r *repository.Repository[S], id string) repos
 	return a
 }
 
-func mustLoadAt[S any](t *testing.T, r *repository.Repository[S], id string, number uint64) repository.Aggregate[S] {
+func mustLoadAtVersion[S any](t *testing.T, r *repository.Repository[S], id string, number uint64) repository.Aggregate[S] {
 	t.Helper()
 	a, err := r.LoadAtVersion(t.Context(), id, number)
 	require.NoError(t, err)

@@ -108,7 +108,7 @@ func TestStatesShareNoMemory(t *testing.T) {
 		for from := uint64(1); from <= 6; from++ {
 			want := map[uint64]repository.Aggregate[Basket]{}
 			for number := range uint64(7) {
-				a := mustLoadAt(t, repo, "42", number)
+				a := mustLoadAtVersion(t, repo, "42", number)
 				want[number] = a
 			}
 			number := from - 1

@@ -147,7 +147,7 @@ func TestALoadOfThePastIsPartialOnlyBehindAnUnknownEvent(t *testing.T) {
 	mustExecute(t, newRepository(t, s, newerAccounts, repository.Config{}), "42", always[Account](Deposited{5}, Frozen{}, Deposited{3}))
 	tolerant := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true, UnknownEvents: repository.SkipUnknown})
 	for number, partial := range map[uint64]bool{1: false, 2: true, 3: true} {
-		a := mustLoadAt(t, tolerant, "42", number)
+		a := mustLoadAtVersion(t, tolerant, "42", number)
 		assert.Equal(t, partial, a.Partial(), "event %d", number)
 		assert.Equal(t, number, a.Version)
 	}
