@@ -233,7 +233,7 @@ type App struct {
 
 // component is an object that metrics can observe.
 type component struct {
-	name string
+	name  string
 	value any
 }
 
