@@ -91,9 +91,12 @@ func (e *execution[S]) run(ctx context.Context) error {
 	})
 }
 
-// attempt loads and decides once. It returns a conflict of its own commit apart from all other
-// errors, since only that is worth another attempt; the decision may return any error. Last is the
-// conflict of the attempt before.
+// attempt loads and decides once. Last is the conflict of the attempt before. It has one of three
+// results:
+//   - an aggregate: the events were written, there were none, or the command was executed before
+//   - a conflict: another writer was faster, so another attempt may succeed
+//   - an error, which is final. The decision and a function passed to WithWrites may return any
+//     error, also a conflict, so act returns the former apart, and callersError marks the latter.
 func (e *execution[S]) attempt(
 	ctx context.Context, last *journal.ConflictError,
 ) (a Aggregate[S], conflict *journal.ConflictError, err error) {
@@ -130,7 +133,7 @@ func (e *execution[S]) attempt(
 	case dependsOnState(ctx, err):
 		a, err = e.orKnown(ctx, nil, fmt.Errorf("execute: %w", err))
 		return a, nil, err
-	case isCallers(err):
+	case isCallers(err): // it may wrap a conflict or a duplicate of another aggregate
 	case errors.As(err, &conflict):
 		return none, conflict, nil
 	case errors.As(err, &duplicate):
