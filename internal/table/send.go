@@ -21,8 +21,8 @@ import (
 type Dates struct{ Begun, OccurredAt time.Time }
 
 // Sending is a commit that is being sent: it makes the requests of a layout that write the commit,
-// and interprets their errors. engine.Draft has Target, BegunAt and Unknown, and the layouts have the
-// other methods.
+// and interprets their errors. engine.Draft has Target, BegunAt and Unknown, and the layouts have
+// the other methods.
 type Sending interface {
 	Target() string     // for errors
 	BegunAt() time.Time // when RetryBudget began
