@@ -739,6 +739,11 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 		"a topic twice": func(app *millrace.App) error {
 			return app.Handle(millrace.Group{Name: "twice", Topics: []string{"order", "order"}}, func(*message.Message) error { return nil })
 		},
+		"a projection that defers": func(app *millrace.App) error {
+			late := func(c *subscriber.Config) { c.Failures = subscriber.Defer(subscriber.Backoff{}) }
+			_, err := app.Project(millrace.Group{Name: "totals", Topics: []string{"order"}, Subscriber: late}, noWrites)
+			return err
+		},
 		"a negative timeout": func(*millrace.App) error {
 			_, err := millrace.Open(t.Context(), db.Client(), millrace.Config{StopTimeout: -1})
 			return err

@@ -204,7 +204,10 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 
 // settings are the settings of a subscriber that the App decides: defaults, which the functions of
 // Config and Group can change, and fixed ones, which they cannot.
-type settings struct{ defaults, fixed func(*subscriber.Config) }
+type settings struct {
+	defaults, fixed func(*subscriber.Config)
+	commits         bool // the handler commits the position of each event
+}
 
 // ofUpcaster are the settings for handlers that upcast events themselves.
 var ofUpcaster = settings{fixed: func(c *subscriber.Config) { c.Definitions = nil }}
@@ -215,6 +218,7 @@ var ofUpcaster = settings{fixed: func(c *subscriber.Config) { c.Definitions = ni
 var ofProjection = settings{
 	defaults: func(c *subscriber.Config) { c.Timing.CommitInterval = 100 * time.Millisecond },
 	fixed:    ofUpcaster.fixed,
+	commits:  true,
 }
 
 // ofHandler returns the settings for handlers that receive upcast events, of some types or of all.
@@ -261,8 +265,8 @@ func (a *App) newSubscriber(g Group, s settings) (*subscriber.Subscriber, error)
 			return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q leads to the handler name %q, which another handler has; choose another name", g.Name, g.handlerName(topic))}
 		}
 	}
-	config := a.configure(g, s)
-	if err := checkPositions(g, config); err != nil {
+	config, err := a.configure(g, s)
+	if err != nil {
 		return nil, err
 	}
 	sub, err := a.subscriber(g, config)
@@ -278,7 +282,7 @@ func (a *App) newSubscriber(g Group, s settings) (*subscriber.Subscriber, error)
 }
 
 // configure returns the config of the subscriber of a group.
-func (a *App) configure(g Group, s settings) subscriber.Config {
+func (a *App) configure(g Group, s settings) (subscriber.Config, error) {
 	config := subscriber.Config{Journal: a.journal, ConsumerGroup: g.Name, CloseTimeout: a.config.HandlerTimeout}
 	if s.defaults != nil {
 		s.defaults(&config)
@@ -292,7 +296,10 @@ func (a *App) configure(g Group, s settings) subscriber.Config {
 	if s.fixed != nil {
 		s.fixed(&config)
 	}
-	return config
+	if s.commits && config.Failures.Defers() {
+		return config, &ConfigError{"Failures", fmt.Sprintf("of group %q is Defer, but a projection needs the order of events, and deferred ones have no position; use another policy", g.Name)}
+	}
+	return config, checkPositions(g, config)
 }
 
 // subscriber returns the subscriber of a group.

@@ -90,7 +90,11 @@ func (a *App) project(ctx context.Context, g Group, definitions []aggregate.AnyD
 	if err != nil {
 		return err
 	}
-	sub, err := a.subscriber(g, a.configure(g, ofProjection))
+	config, err := a.configure(g, ofProjection)
+	if err != nil {
+		return err
+	}
+	sub, err := a.subscriber(g, config)
 	if err != nil {
 		return err
 	}

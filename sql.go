@@ -37,7 +37,7 @@ func (a *App) ProjectSQL(g Group, store *sqlprojection.Store, reactions ...sqlpr
 	if err := a.checkTopics(g, eventTypes); err != nil {
 		return err
 	}
-	return a.add(g, settings{ofProjection.defaults, func(c *subscriber.Config) { c.Definitions, c.Positions = nil, store }}, handle)
+	return a.add(g, settings{defaults: ofProjection.defaults, fixed: func(c *subscriber.Config) { c.Definitions, c.Positions = nil, store }}, handle)
 }
 
 // checkPositions returns an error if the handlers of a group commit positions, but receive some

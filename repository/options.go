@@ -36,8 +36,10 @@ func optionsOf(given []Option) (options, error) {
 // The id is stored with the commit, in the same atomic write. A command whose id the aggregate
 // knows writes nothing. Use an id that stays the same when the command is repeated, such as the
 // UUID of its message. The id has 1 to 512 bytes of UTF-8. The same id on another aggregate is
-// another command. It costs two write units in the layout journal.Classic. In journal.Packed it is
-// part of the commit's item, and usually costs nothing more.
+// another command. The same id with another decision is the same command, so let an id that a
+// client chooses begin with the name of the command. It costs two write units in the layout
+// journal.Classic. In journal.Packed it is part of the commit's item, and usually costs nothing
+// more.
 //
 // With [Transaction.Execute] the id applies to the whole journal, and costs two write units or
 // more. The ids of Repository.Execute and those of Transaction.Execute are not compared with each

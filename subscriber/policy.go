@@ -207,5 +207,9 @@ func (p FailurePolicy) validate() error {
 	return nil
 }
 
+// Defers reports whether the policy comes from [Defer]. A projection cannot handle deferred events,
+// because they have no position.
+func (p FailurePolicy) Defers() bool { return p.kind == deferEvents }
+
 // skips reports whether the policy records events and moves positions past them.
-func (p FailurePolicy) skips() bool { return p.kind == skip || p.kind == deferEvents }
+func (p FailurePolicy) skips() bool { return p.kind == skip || p.Defers() }

@@ -148,7 +148,7 @@ func (a *app) dryRun(ctx context.Context, e bulkEdit) error {
 	}
 	err = rows.Flush()
 	if err == nil && n > len(some) {
-		a.note("There are %s more. The command parked lists all of them.", output.Count(n-len(some)))
+		a.note("%s more: the command parked lists all of them.", output.Count(n-len(some)))
 	}
 	return err
 }

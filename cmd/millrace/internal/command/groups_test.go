@@ -687,7 +687,7 @@ func TestADryRunShowsAFewExamplesOfMany(t *testing.T) {
 	first, rows, _ := strings.Cut(o.out, "\n")
 	assert.Contains(t, first, "would unpark 8 aggregates")
 	assert.Len(t, cells(t, rows), 5)
-	assert.Equal(t, "There are 3 more. The command parked lists all of them.\n", o.err)
+	assert.Equal(t, "3 more: the command parked lists all of them.\n", o.err)
 }
 
 // park lists an aggregate of group audit as parked.

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Open opens an App on the new tables. New groups begin with the events since the writers stopped.
+// Open opens an App on the new tables. Groups begin with the events since the writers stopped.
+// Remove Subscriber before you begin a generation of a read model, which needs all events.
 // Tables of read models and process managers keep their names.
 func Open(ctx context.Context, client *dynamodb.Client, stopped time.Time) (*millrace.App, error) {
 	return millrace.Open(ctx, client, millrace.Config{

@@ -55,7 +55,7 @@ func Rebuild(ctx context.Context, model *readmodel.Model) error {
 	if err != nil {
 		return err
 	}
-	report := func(p readmodel.Progress) { log.Println(next, p.Left, "events left") }
+	report := func(p readmodel.Progress) { log.Println(next, "begun:", p.Begun, "events left:", p.Left) }
 	if err := model.CatchUp(ctx, next, report); err != nil {
 		return err // repeat CatchUp; the generation is kept up to date meanwhile
 	}
