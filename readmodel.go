@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -62,7 +61,7 @@ func (a *App) ReadModel(
 	a.handled(topics)
 	a.workers = append(a.workers, Service{Name: name, Run: func(ctx context.Context) error {
 		return model.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
-			reactions, err := safely(ctx, g, build)
+			reactions, err := build(ctx, g)
 			if err != nil {
 				return err
 			}
@@ -70,18 +69,6 @@ func (a *App) ReadModel(
 		})
 	}})
 	return model, nil
-}
-
-// safely calls build, and returns a panic as an error. The router does the same for handlers.
-func safely(
-	ctx context.Context, g readmodel.Generation, build func(context.Context, readmodel.Generation) ([]projection.Reaction, error),
-) (reactions []projection.Reaction, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("build panicked: %v\n%s", r, debug.Stack())
-		}
-	}()
-	return build(ctx, g)
 }
 
 // project runs a projection until ctx ends.

@@ -35,7 +35,7 @@ func (c *committer) claim(st *stream) error {
 	var err error
 	fences := c.table == nil || c.commits.Load() || c.config.Failures.skips()
 	if fences {
-		position, found, err = c.config.Positions.Claim(ctx, c.group(), st.ID, c.epoch)
+		position, found, err = c.positionStore.Claim(ctx, c.group(), st.ID, c.epoch)
 	} else {
 		position, found, err = c.checkpoint.ReadPosition(ctx, c.key.Group, st.ID, c.epoch)
 	}
@@ -181,7 +181,7 @@ func (c *committer) positions(ctx context.Context, streams []*stream) (map[aggre
 	claims := make([]func() error, len(streams))
 	for i, st := range streams {
 		claims[i] = func() (err error) {
-			claimed[i], _, err = c.config.Positions.Claim(ctx, c.group(), st.ID, c.epoch)
+			claimed[i], _, err = c.positionStore.Claim(ctx, c.group(), st.ID, c.epoch)
 			return err
 		}
 	}

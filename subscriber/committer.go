@@ -20,8 +20,9 @@ type committer struct {
 	since time.Time // the group leaves out earlier events; zero for none
 	// fresh reports that the shard had no owner since the group was created or reset, so the
 	// checkpoint table has no rows of the shard.
-	fresh bool
-	table *tablePositions // nil if positions are in another store
+	fresh         bool
+	table         *tablePositions // nil if positions are in another store
+	positionStore guardedPositions
 	// commits reports that handlers of the shard commit positions in their own transactions.
 	commits atomic.Bool
 	// revisions counts the writes to the behind list.
@@ -32,7 +33,7 @@ type committer struct {
 func newCommitter(t *term, q *sequencer, r checkpoint.Membership) *committer {
 	table, _ := t.config.Positions.(*tablePositions)
 	return &committer{
-		term: t, sequencer: q, since: r.Start, table: table, fresh: table != nil && t.epoch == r.Base+1,
+		term: t, sequencer: q, since: r.Start, table: table, positionStore: guardedPositions{t.config.Positions}, fresh: table != nil && t.epoch == r.Base+1,
 	}
 }
 
@@ -185,7 +186,7 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 			err = c.forgetLateSkips(ctx, st, from, was)
 		}
 	default:
-		position, err = to, c.config.Positions.Advance(ctx, c.group(), st.ID, c.epoch, from, to)
+		position, err = to, c.positionStore.Advance(ctx, c.group(), st.ID, c.epoch, from, to)
 		st.Work.position.doubt = err != nil
 	}
 	if err != nil {
@@ -209,7 +210,7 @@ func (c *committer) resolve(ctx context.Context, st *stream) error {
 // fence prevents all others from moving a position: former owners, and transactions of this owner's
 // handlers whose outcome is unknown. The caller holds the position's lock.
 func (c *committer) fence(ctx context.Context, st *stream) error {
-	position, _, err := c.config.Positions.Claim(ctx, c.group(), st.ID, c.epoch)
+	position, _, err := c.positionStore.Claim(ctx, c.group(), st.ID, c.epoch)
 	if err == nil && !st.Work.position.fenced && c.table != nil {
 		err = c.forgetLateSkips(ctx, st, st.Stored.Load(), position)
 	}
@@ -288,7 +289,7 @@ func (c *committer) fenceHandlers() bool {
 			continue
 		}
 		rows = append(rows, func() error {
-			_, _, err := c.config.Positions.Claim(ctx, c.group(), st.ID, c.epoch+1)
+			_, _, err := c.positionStore.Claim(ctx, c.group(), st.ID, c.epoch+1)
 			if errors.Is(err, ErrFenced) {
 				return nil
 			}

@@ -255,11 +255,19 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 }
 
 func (d *deliverer) unmarshal(r *journal.Record) (*message.Message, error) {
-	msg, err := d.config.Unmarshaler.Unmarshal(r)
+	msg, err := d.tryUnmarshal(r)
+	if err == nil && msg == nil {
+		err = errors.New("the Unmarshaler returned no message: let it return one, or an error")
+	}
 	if err != nil {
 		return nil, &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
 	}
 	return msg, nil
+}
+
+func (d *deliverer) tryUnmarshal(r *journal.Record) (msg *message.Message, err error) {
+	defer recovered(&err, "the Unmarshaler")
+	return d.config.Unmarshaler.Unmarshal(r)
 }
 
 // deliverCurrent delivers a message for each event that upcasters make of a stored event. Messages
@@ -297,14 +305,8 @@ func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 // today returns the events that upcasters make of a stored event, without the types that are not
 // wanted. The first event has the id of the stored event. The others have the same id with their
 // place appended.
-// An upcaster that panics would end the process, and then the process of the next owner, so today
-// returns the panic as an error.
 func (d *deliverer) today(stored *journal.Record) (wanted []*journal.Record, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("event %d of %s: an upcaster of %s panicked: %v", stored.Number, stored.Aggregate, stored.EventType, r)
-		}
-	}()
+	defer recovered(&err, "an upcaster")
 	events, err := d.history.Today(stored)
 	if err != nil {
 		return nil, err
@@ -322,10 +324,11 @@ func (d *deliverer) today(stored *journal.Record) (wanted []*journal.Record, err
 
 // decode decodes a record. If the record has an encoding, which may need a key, decode has a time
 // limit. Most records have none, and a timer for each would be measurable.
-func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
+func (d *deliverer) decode(stored *journal.Record) (r *journal.Record, err error) {
 	if stored.Encoding == "" {
 		return d.journal.Decode(d.messageCtx, stored)
 	}
+	defer recovered(&err, "an encoding")
 	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
 	defer cancel()
 	return d.journal.Decode(ctx, stored)

@@ -49,6 +49,14 @@ const (
 	maxFailurePause = 30 * time.Second
 )
 
+// recovered returns a panic of code of the application as an error, so that it blocks one
+// aggregate. It would end the process otherwise, and then the process of the next owner.
+func recovered(err *error, what string) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("%s panicked: %v", what, r)
+	}
+}
+
 // fail makes a stream wait after an error, longer each time. Other streams do not wait.
 func (d *deliverer) fail(st *stream, err error) {
 	if d.endsWith(err) {

@@ -60,7 +60,12 @@ func (d *deliverer) sendPoison(st *stream, f *failure, v *disposition) error {
 // it returns errStopped, and the event is delivered again.
 func (d *deliverer) publishPoison(msg *message.Message) error {
 	published := make(chan error, 1)
-	go func() { published <- d.config.Failures.publisher.Publish(d.config.Failures.topic, msg) }()
+	go func() {
+		var err error
+		defer func() { published <- err }()
+		defer recovered(&err, "the publisher")
+		err = d.config.Failures.publisher.Publish(d.config.Failures.topic, msg)
+	}()
 	select {
 	case err := <-published:
 		return err

@@ -70,7 +70,7 @@ func (c *committer) storeSkip(ctx context.Context, st *stream, from uint64, reco
 	if err := c.checkpoint.PutSkipped(ctx, group, record); err != nil {
 		return err
 	}
-	err := c.config.Positions.Advance(ctx, c.group(), st.ID, c.epoch, from, record.Number)
+	err := c.positionStore.Advance(ctx, c.group(), st.ID, c.epoch, from, record.Number)
 	if errors.Is(err, ErrFenced) {
 		// The next owner delivers the event again, so it was not skipped. If the removal fails, the
 		// record remains although the event was not skipped.

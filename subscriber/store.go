@@ -37,6 +37,19 @@ type GroupKey struct {
 	Resets uint64
 }
 
+// guardedPositions returns panics of a store as errors.
+type guardedPositions struct{ PositionStore }
+
+func (p guardedPositions) Claim(ctx context.Context, group GroupKey, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
+	defer recovered(&err, "the PositionStore")
+	return p.PositionStore.Claim(ctx, group, id, epoch)
+}
+
+func (p guardedPositions) Advance(ctx context.Context, group GroupKey, id aggregate.ID, epoch, from, to uint64) (err error) {
+	defer recovered(&err, "the PositionStore")
+	return p.PositionStore.Advance(ctx, group, id, epoch, from, to)
+}
+
 // tablePositions stores positions in the checkpoint table of the journal.
 type tablePositions struct{ table *checkpoint.Store }
 

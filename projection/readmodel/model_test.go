@@ -387,13 +387,17 @@ func TestAConsumerThatEndsIsStartedAgain(t *testing.T) {
 	var times atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())
 	err := m.Run(ctx, func(context.Context, readmodel.Generation) error {
-		if times.Add(1) == 3 {
+		switch times.Add(1) {
+		case 2:
+			panic("a bug")
+		case 3:
 			cancel()
 		}
 		return errDead
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.EqualValues(t, 3, times.Load())
+	require.ErrorAs(t, m.Run(t.Context(), nil), new(*readmodel.ConfigError))
 }
 
 func TestFaultsOfConfigAndTableAreTold(t *testing.T) {

@@ -2,6 +2,8 @@ package readmodel
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -13,9 +15,14 @@ import (
 // its own. It ends the context of consume when the generation is dropped or ctx ends. Run returns
 // the error of ctx when all calls have returned.
 //
-// Consume should run until its context ends. If it returns earlier, its error is logged, and it is
-// called again after [Config].Refresh.
+// Consume should run until its context ends. If it returns earlier, or panics, its error is logged,
+// and it is called again after [Config].Refresh.
+//
+// Errors: [*ConfigError] if consume is nil, and the error of ctx.
 func (m *Model) Run(ctx context.Context, consume func(ctx context.Context, g Generation) error) error {
+	if consume == nil {
+		return &ConfigError{"consume", "is nil: pass a function that runs a projection of the generation"}
+	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -65,7 +72,7 @@ func (m *Model) Run(ctx context.Context, consume func(ctx context.Context, g Gen
 
 func (m *Model) consume(ctx context.Context, g Generation, consume func(context.Context, Generation) error) {
 	for ctx.Err() == nil {
-		err := consume(ctx, g)
+		err := safely(ctx, g, consume)
 		if ctx.Err() != nil {
 			return
 		}
@@ -75,4 +82,15 @@ func (m *Model) consume(ctx context.Context, g Generation, consume func(context.
 		case <-time.After(m.config.Refresh):
 		}
 	}
+}
+
+// safely calls consume, and returns a panic as an error. Watermill's router does the same for
+// handlers.
+func safely(ctx context.Context, g Generation, consume func(context.Context, Generation) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it panicked: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return consume(ctx, g)
 }

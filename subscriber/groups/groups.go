@@ -22,11 +22,13 @@ type tables struct {
 	external Positions // nil without WithPositions
 }
 
-// New returns the groups of a journal. It makes no requests.
+// New returns the groups of a journal. It makes no requests. A nil option has no effect.
 func New(j *journal.Journal, options ...Option) *Groups {
 	g := &Groups{tables{journal: j.Internal(), store: checkpoint.New(j)}}
 	for _, option := range options {
-		option(g)
+		if option != nil {
+			option(g)
+		}
 	}
 	return g
 }
