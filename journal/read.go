@@ -30,8 +30,8 @@ func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) 
 }
 
 // AllEvents yields all events that an aggregate has at the time of the call, in order. It omits
-// events that were removed on purpose. It costs as much as [Journal.Version] and [Journal.Events]
-// together.
+// events that were removed on purpose, but may yield some whose removal has not ended. It costs as
+// much as [Journal.Version] and [Journal.Events] together.
 //
 // Errors: the errors of both, except [*TruncatedError].
 func (j *Journal) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Record, error] {
