@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -84,16 +85,21 @@ func TestAPanicOfTheApplicationBlocksOnlyItsAggregate(t *testing.T) {
 			sub := quick(j)
 			change(&sub)
 			member, messages := subscribe(t, sub)
-			for next := 1; next <= 3; {
-				msg := receive(t, messages)
-				if id, _, _ := subscriber.AggregateFromContext(msg.Context()); id.Value == "x" {
-					msg.Nack()
-					continue
+			handled := make(chan string, 100)
+			go func() {
+				for msg := range messages {
+					if id, _, _ := subscriber.AggregateFromContext(msg.Context()); id.Value == "x" {
+						msg.Nack()
+						continue
+					}
+					msg.Ack()
+					handled <- string(msg.Payload)
 				}
-				msg.Ack()
-				next++
+			}()
+			for range 3 {
+				await.Receive(t, handled, "an event of the other aggregate")
 			}
-			eventually(t, "the other aggregate is blocked", func() bool {
+			eventually(t, "its own aggregate is blocked", func() bool {
 				for _, shard := range member.Shards() {
 					if shard.Blocked == 1 {
 						return true
