@@ -44,6 +44,7 @@ func TestTimesOnAFastMachineAreThoseOfDynamoDB(t *testing.T) {
 	assert.Contains(t, s.ok(t, "export", file, "--type", "account", "--since", "1h"), "exported 1 aggregate")
 	assert.Len(t, lines(t, s.ok(t, "tail", "account", "--since", "1h", "--json")), 3)
 
+	assert.Regexp(t, "begins again at [0-9-]+T", s.run(t, "group", "reset", "g", "account", "--to", "1h").err, "the time that 1h means")
 	s.ok(t, "group", "reset", "g", "account", "--to", "1h", "--yes")
 	assert.Equal(t, command.ExitFailure, s.run(t, "group", "catch-up", "g", "account", "--timeout", "0s").code,
 		"the group has to handle the events of the last hour")

@@ -154,8 +154,8 @@ func (a *app) runReset(ctx context.Context, name, topic string, to moment, text 
 	if _, err := g.Status(ctx); err != nil {
 		return err
 	}
-	if begin := start.Time(time.Time{}); to.relative && !begin.IsZero() && start != subscriber.Now() {
-		text = output.Time(begin)
+	if to.ago != 0 {
+		text = output.Time(start.Time(time.Time{}))
 	}
 	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s loses its positions on %s, and begins again at %s.", name, topic, text)); err != nil {
 		return err
