@@ -16,6 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/repository"
@@ -91,6 +93,23 @@ func TestListsOfAGroupGoOnWithAPageThatMayTakeLittle(t *testing.T) {
 			}
 			assert.Len(t, seen, 10, list)
 		}
+	})
+}
+
+func TestTopicsAreFoundAlthoughGroupsHaveTakenTheUnitsOfThePage(t *testing.T) {
+	t.Parallel()
+	onLayouts(t, func(t *testing.T, j *journal.Journal) {
+		hold(t, j, 40)
+		testjournal.Append(t, j, storage.Commit{
+			Aggregate: aggregate.ID{Type: "card", Value: "1"}, Events: []storage.Event{{ID: "1", Type: "card.issued", Payload: []byte("{}")}},
+		})
+		c := newConsole(t, console.Config{Journal: j, PageUnits: 60})
+		overview := read[struct {
+			Topics []struct{ Topic string }
+			Left   []string `json:"left_out"`
+		}](t, c, "?find=1")
+		assert.NotEmpty(t, overview.Left, "the page has reached its limit")
+		assert.Contains(t, overview.Topics, struct{ Topic string }{"card"})
 	})
 }
 

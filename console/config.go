@@ -80,7 +80,8 @@ type Config struct {
 	// PageUnits is the limit of read units of a page. A page that has reached it leaves out the
 	// rest, and lists what it has left out. A request that has started is completed. It reads up to
 	// 1 MB, which costs 256 units, so a page can exceed the limit by a few times 256 units. The
-	// page of one group reads all of its shards. Default: 500.
+	// page of one group reads all of its shards. "Find all topics" has a limit of its own, of the
+	// same size. Default: 500.
 	PageUnits float64
 	// Refresh is the interval at which pages refresh themselves. Pages that would take more than 50
 	// read units per second are refreshed less often. Pages that were read for one visitor are

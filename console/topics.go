@@ -53,10 +53,13 @@ func (r *reading) topicNames(all []groups.Status) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// findTopics returns the types of all aggregates, or of those up to the limit of read units.
+// findTopics returns the types of all aggregates, or of those up to the limit of read units. It has
+// that limit for itself, since groups may have taken all that the page had.
 func (r *reading) findTopics(ctx context.Context) (names []string, complete bool, err error) {
 	found := map[string]bool{}
-	for head, err := range r.config.Journal.Heads(r.limited(ctx), journal.HeadsQuery{Corrupt: func(*journal.CorruptItemError) {}}) {
+	ctx, units := journal.CountUnits(ctx)
+	units.LimitRead(r.config.PageUnits)
+	for head, err := range r.config.Journal.Heads(ctx, journal.HeadsQuery{Corrupt: func(*journal.CorruptItemError) {}}) {
 		if errors.Is(err, journal.ErrUnitLimit) {
 			return slices.Sorted(maps.Keys(found)), false, nil
 		}
