@@ -20,6 +20,7 @@ require (
 	go.opentelemetry.io/otel/sdk v1.38.0
 	go.opentelemetry.io/otel/trace v1.38.0
 	golang.org/x/sync v0.16.0
+	golang.org/x/time v0.12.0
 	google.golang.org/protobuf v1.36.12
 )
 

@@ -104,6 +104,7 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
+	"github.com/millrace-dev/millrace/wakeup"
 )
 
 // Config configures an [App]. Only Journal.Shards and Journal.Layout are required, and not with
@@ -136,6 +137,12 @@ type Config struct {
 
 	// CommandTopic is the topic of commands. Default: "commands".
 	CommandTopic string
+
+	// Wakeups reports the commits of this process to other processes, if its Publisher is set, and
+	// wakes the App when other processes report theirs, if its Subscriber is set. The App sets its
+	// Journal. The caller closes Publisher and Subscriber after [App.Run]. Default: none, so polls
+	// find the events of other processes. See package wakeup.
+	Wakeups wakeup.Config
 
 	// Middleware wraps all handlers; the first middleware is the outermost. The App adds
 	// subscriber.NackReason outside of them and Watermill's Recoverer inside. Default: none.
@@ -209,6 +216,8 @@ type App struct {
 	groups    *groups.Groups
 	publisher *publisher.Publisher
 	router    *message.Router
+	sender    *wakeup.Sender   // nil if there is none
+	receiver  *wakeup.Receiver // nil if there is none
 
 	definitions []aggregate.AnyDefinition
 	subscribers []*subscriber.Subscriber
@@ -240,7 +249,7 @@ type component struct {
 // Open creates the missing tables, unless [Config].ExistingTables is set. It opens the journal, and
 // returns an App to which nothing was added yet.
 //
-// Errors: [*ConfigError] and those of journal.Create and journal.Open.
+// Errors: [*ConfigError], *wakeup.ConfigError, and those of journal.Create and journal.Open.
 func Open(ctx context.Context, client journal.Client, config Config) (*App, error) {
 	if client == nil {
 		return nil, &ConfigError{"client", "is nil: pass a *dynamodb.Client"}
@@ -268,10 +277,33 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	if err != nil {
 		return nil, err
 	}
-	return &App{
+	a := &App{
 		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router, jsonEvents: jsonEvents,
 		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{}, running: make(chan struct{}), stopped: make(chan struct{}),
-	}, nil
+	}
+	if err := a.addWakeups(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// addWakeups creates the sender and the receiver of wake-ups, if the App has them.
+func (a *App) addWakeups() (err error) {
+	config := a.config.Wakeups
+	config.Journal = a.journal
+	if config.Publisher != nil {
+		if a.sender, err = wakeup.NewSender(config, a.config.Logger); err != nil {
+			return err
+		}
+		a.addComponent("wakeups", a.sender)
+	}
+	if config.Subscriber != nil {
+		if a.receiver, err = wakeup.NewReceiver(config, a.config.Logger); err != nil {
+			return err
+		}
+		a.addComponent("wakeups", a.receiver)
+	}
+	return nil
 }
 
 // starting returns a context for requests of the start. A delay of these is logged.

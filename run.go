@@ -108,7 +108,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.started = true
 	a.mu.Unlock()
 	r := &run{
-		App: a, ends: make(chan end, 1+len(a.feeds)+len(a.workers)+len(a.services)), routed: make(chan struct{}),
+		App: a, ends: make(chan end, 2+len(a.feeds)+len(a.workers)+len(a.services)), routed: make(chan struct{}),
 		active: map[string]int{}, cancels: map[int]context.CancelFunc{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -165,6 +165,12 @@ func (r *run) start(ctx context.Context) error {
 	}
 	if r.sends && r.topicsOf[commandGroup] == nil {
 		r.config.Logger.Info("The App handles no commands: the commands of its process managers wait for another program", watermill.LogFields{"topic": r.config.CommandTopic})
+	}
+	if r.receiver != nil {
+		r.begin("wake-ups", func() error {
+			r.receiver.Run(r.ctx)
+			return nil
+		})
 	}
 	r.begin("handlers", func() error {
 		defer close(r.routed)
@@ -253,6 +259,11 @@ func (r *run) stop() error {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	errs := []error{r.stopFeeds(ctx), r.stopServices(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(deadline)}
+	if r.sender != nil {
+		if err := r.sender.Close(); err != nil {
+			r.config.Logger.Info("Not all wake-ups were sent; other processes find the events when they poll", watermill.LogFields{"err": err})
+		}
+	}
 	return errors.Join(errs...)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/wakeup"
 )
 
 // App yields the components to observe. *millrace.App implements it.
@@ -17,7 +18,7 @@ type App interface {
 }
 
 // Collectors returns a collector for each repository, subscriber, projection and process manager
-// that was added to an App.
+// that was added to an App, and for its wake-ups.
 func Collectors(app App) (collectors []prometheus.Collector) {
 	for name, component := range app.Components() {
 		switch p := component.(type) {
@@ -29,6 +30,10 @@ func Collectors(app App) (collectors []prometheus.Collector) {
 			collectors = append(collectors, NewProcessCollector(p, ProcessConfig{Type: name}))
 		case interface{ Stats() repository.Stats }:
 			collectors = append(collectors, NewRepositoryCollector(p, RepositoryConfig{AggregateType: name}))
+		case *wakeup.Sender:
+			collectors = append(collectors, NewWakeupSenderCollector(p))
+		case *wakeup.Receiver:
+			collectors = append(collectors, NewWakeupReceiverCollector(p))
 		}
 	}
 	return collectors

@@ -57,6 +57,10 @@
 //		times that a failed event of this subscriber stopped the group
 //	millrace_subscriber_positions_claimed_total counter
 //		positions that were read for a new term of a shard
+//	millrace_subscriber_hint_reads_total counter
+//		reads by aggregate because of wake-ups from other processes
+//	millrace_subscriber_events_unannounced_total counter
+//		events of other processes that no wake-up has announced while polling was rare
 //	millrace_subscriber_positions_stored_total counter
 //		positions that were stored, with one write each
 //
@@ -157,6 +161,25 @@
 //		decisions and loads that started from a cached state
 //	millrace_repository_cache_misses_total counter
 //		decisions and loads without a cached state, in a repository with a cache
+//
+// # Wake-ups
+//
+//	millrace_wakeup_commits_total counter
+//		commits of this process
+//	millrace_wakeup_messages_sent_total counter
+//		wake-ups that were published
+//	millrace_wakeup_send_failures_total counter
+//		wake-ups that could not be published
+//	millrace_wakeup_aggregates_dropped_total counter
+//		aggregates whose commits were not reported
+//	millrace_wakeup_messages_received_total counter
+//		wake-ups that were received
+//	millrace_wakeup_aggregates_received_total counter
+//		aggregates that the received wake-ups report
+//	millrace_wakeup_messages_ignored_total counter
+//		wake-ups about other journals
+//	millrace_wakeup_messages_invalid_total counter
+//		messages that are no wake-ups, and reports of invalid ids
 //
 // # Several collectors of one name
 //

@@ -108,6 +108,10 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 			func(s subscriber.Stats) uint64 { return s.Stopped }),
 		named("positions_claimed_total", "Positions that were read for a new term of a shard.",
 			func(s subscriber.Stats) uint64 { return s.Claims }),
+		named("hint_reads_total", "Reads by aggregate because of wake-ups from other processes.",
+			func(s subscriber.Stats) uint64 { return s.Hints }),
+		named("events_unannounced_total", "Events of other processes that no wake-up has announced while polling was rare.",
+			func(s subscriber.Stats) uint64 { return s.Unannounced }),
 		named("positions_stored_total", "Positions that were stored, with one write each.",
 			func(s subscriber.Stats) uint64 { return s.Positions }),
 	}

@@ -34,7 +34,7 @@ func TestFiguresHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	s := source{stats: subscriber.Stats{
 		Delivered: 1, Acked: 2, Nacked: 3, Expired: 4, Duplicates: 5, Fetched: 6, Late: 7, Reconciled: 8, Early: 25, Beyond: 20, Filtered: 9, Destroyed: 10,
-		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Skipped: 21, Stopped: 22, Deferred: 23, Retried: 24, Claims: 16, Positions: 17,
+		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Skipped: 21, Stopped: 22, Deferred: 23, Retried: 24, Claims: 16, Positions: 17, Hints: 26, Unannounced: 27,
 		Lateness: 18 * time.Second, Ahead: 19 * time.Second,
 	}}
 	assert.Equal(t, map[string]int{
@@ -61,6 +61,8 @@ func TestFiguresHaveTheirNames(t *testing.T) {
 		"millrace_subscriber_positions_beyond_journal_total{consumer_group=totals}":                20,
 		"millrace_subscriber_positions_claimed_total{consumer_group=totals}":                       16,
 		"millrace_subscriber_positions_stored_total{consumer_group=totals}":                        17,
+		"millrace_subscriber_hint_reads_total{consumer_group=totals}":                              26,
+		"millrace_subscriber_events_unannounced_total{consumer_group=totals}":                      27,
 		"millrace_subscriber_max_lateness_seconds{consumer_group=totals}":                          18,
 		"millrace_subscriber_max_ahead_seconds{consumer_group=totals}":                             19,
 	}, gather(t, collector(s)))
@@ -166,6 +168,7 @@ func TestTheDocumentationHasTheMetricsThatThereAre(t *testing.T) {
 		metrics.NewProjectionCollector(stats{}, metrics.ProjectionConfig{Name: "totals"}),
 		metrics.NewProcessCollector(processStats{}, metrics.ProcessConfig{Type: "saga"}),
 		metrics.NewRepositoryCollector(done{}, metrics.RepositoryConfig{AggregateType: "order"}),
+		metrics.NewWakeupSenderCollector(sent{}), metrics.NewWakeupReceiverCollector(received{}),
 	)
 	families, err := registry.Gather()
 	require.NoError(t, err)
@@ -218,7 +221,7 @@ func TestACollectorIsSafeForConcurrentUse(t *testing.T) {
 		scrapes.Add(1)
 		go func() {
 			defer scrapes.Done()
-			assert.Equal(t, 32, testutil.CollectAndCount(c))
+			assert.Equal(t, 34, testutil.CollectAndCount(c))
 		}()
 	}
 	scrapes.Wait()

@@ -33,7 +33,7 @@ func (c *committer) claim(st *stream) error {
 	var position uint64
 	var found bool
 	var err error
-	fences := c.table == nil || c.commits.Load() || c.config.Failures.skips()
+	fences := c.fences()
 	if fences {
 		position, found, err = c.positionStore.Claim(ctx, c.group(), st.ID, c.epoch)
 	} else {
@@ -48,6 +48,16 @@ func (c *committer) claim(st *stream) error {
 	}
 	c.claimed(st, position, fences)
 	return nil
+}
+
+// fences reports whether claim must fence positions.
+func (c *committer) fences() bool {
+	return c.table == nil || c.commits.Load() || c.config.Failures.skips()
+}
+
+// claimWrites reports whether claim would write a row for an aggregate.
+func (c *committer) claimWrites(id aggregate.ID) bool {
+	return !c.broadcast && c.fences() && !c.untouched(id)
 }
 
 func (c *committer) claimed(st *stream, position uint64, fenced bool) {

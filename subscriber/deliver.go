@@ -12,10 +12,10 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
-	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
@@ -99,7 +99,9 @@ func (d *deliverer) serve(st *stream) (again bool) {
 	defer d.serving.Done()
 	d.sequencer.BeginServing(st)
 	if err := d.prepare(st); err != nil {
-		d.failUnprepared(st, err)
+		if !d.endsWith(err) && !d.sequencer.Dismiss(st) {
+			d.failUnprepared(st, err)
+		}
 		return false
 	}
 	for delivered := 0; ; delivered++ {
@@ -123,6 +125,11 @@ func (d *deliverer) serve(st *stream) (again bool) {
 // prepare determines the position of a stream when it is served for the first time.
 func (d *deliverer) prepare(st *stream) error {
 	if !st.IsClaimed() {
+		if st.KnownByHint() && d.committer.claimWrites(st.ID) {
+			if err := d.exists(st.ID); err != nil {
+				return err
+			}
+		}
 		if err := d.committer.claim(st); err != nil {
 			return err
 		}
@@ -132,6 +139,20 @@ func (d *deliverer) prepare(st *stream) error {
 	}
 	return nil
 }
+
+// exists returns an error if an aggregate has no events, or if that cannot be read.
+func (d *deliverer) exists(id aggregate.ID) error {
+	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
+	defer cancel()
+	version, err := d.committer.headNow(ctx, id)
+	if err == nil && version == 0 {
+		return errNoEvents
+	}
+	return err
+}
+
+// errNoEvents ends the preparation of a stream that only a wrong hint has made known.
+var errNoEvents = errors.New("the aggregate has no events")
 
 // step does the next thing for a stream, and reports whether there was one.
 func (d *deliverer) step(st *stream) (more bool, err error) {
@@ -157,59 +178,6 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 		}
 	}
 	return true, d.deliver(st, record)
-}
-
-// nextRecord returns the next event of a stream, and reads it from the journal if the tail did not
-// bring it. It returns nil if there is none and the stream is idle.
-func (d *deliverer) nextRecord(st *stream) (*journal.Record, error) {
-	for {
-		record, from, to := d.sequencer.Next(st)
-		if record != nil || to == 0 {
-			return record, nil
-		}
-		if err := d.fetch(st, from, to); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// fetch reads events of a stream from the journal, up to the stream's share of the budget.
-func (d *deliverer) fetch(st *stream, from, to uint64) error {
-	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
-	defer cancel()
-	var records []*journal.Record
-	size := 0
-	for r, err := range d.raw.Events(ctx, st.ID, from, to) {
-		var truncated *journal.TruncatedError
-		if errors.As(err, &truncated) {
-			if len(records) == 0 {
-				d.passTruncated(st, truncated.Before)
-			}
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if size += sequence.SizeOf(r); size > d.budget.Share() && len(records) > 0 {
-			break
-		}
-		records = append(records, r)
-	}
-	if len(records) > 0 {
-		d.stats.fetched.Add(uint64(len(records)))
-		d.sequencer.Fill(st, records)
-	}
-	return nil
-}
-
-// passTruncated passes over the events before a number, because they were removed on purpose. Some
-// of them may still exist, but can disappear at any moment.
-func (d *deliverer) passTruncated(st *stream, before uint64) {
-	passed := d.sequencer.Pass(st, before-1)
-	d.stats.truncated.Add(passed)
-	d.logger.Info("Events were passed over because they were removed from the journal", watermill.LogFields{
-		"aggregate_id": printable.Text(st.ID.Value), "before": before, "events": passed,
-	})
 }
 
 // deliver sends a message and waits for its ack. If the key of the aggregate was destroyed, no one

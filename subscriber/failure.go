@@ -102,9 +102,6 @@ func (d *deliverer) fail(st *stream, err error) {
 // failUnprepared makes a stream wait after an error of prepare. No policy applies: an item that
 // cannot be read is the head or an old event, and not the next event.
 func (d *deliverer) failUnprepared(st *stream, err error) {
-	if d.endsWith(err) {
-		return
-	}
 	st.Work.delivery.failures++
 	if errors.As(err, new(*journal.CorruptItemError)) {
 		d.noteFailure(st, d.sequencer.AckedOf(st)+1, err, st.Work.delivery.failures)

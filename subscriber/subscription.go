@@ -7,6 +7,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"golang.org/x/time/rate"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
@@ -48,10 +49,14 @@ type subscription struct {
 	budget  *sequence.Budget
 	memory  *sequence.Memory
 	pace    *pace
+	hints   *rate.Limiter // limits the reads because of hints from outside
 	writers chan struct{} // one element for each row that is being written
 }
 
 const (
+	// hintReads is the number of reads a second because of hints from outside. More hints only
+	// cause reads of the tail, so forged ones cost little.
+	hintReads = 100
 	// rowWriters is the number of rows that are written concurrently.
 	rowWriters = 16
 	// readTimeout limits a read, so that a connection that hangs blocks nothing for long.
@@ -70,7 +75,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
-		budget: sequence.NewBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: sequence.NewMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
+		budget: sequence.NewBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: sequence.NewMemory(sub.config.StateBytes), pace: newPace(), hints: rate.NewLimiter(hintReads, hintReads), writers: make(chan struct{}, rowWriters),
 	}
 	_, own := s.config.Positions.(*tablePositions)
 	s.member = membership.New(membership.Config{
@@ -87,17 +92,24 @@ func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint
 	defer s.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+writeOnClose, s.close) })()
 	defer func() { s.lanes.Stop(); s.lanes.Wait() }()
-	defer s.journal.Watch(s.topic, func(id aggregate.ID, version uint64) {
-		if sh, found := s.member.Work(s.journal.Shard(id)); found {
-			sh.sequencer.Wake(id, version)
-		}
-	})()
+	defer s.journal.Watch(s.topic, s.waking((*sequencer).Wake))()
+	defer s.journal.WatchHints(s.topic, s.waking((*sequencer).Hint))()
 	if s.broadcast {
 		s.member.RunAlone(ctx, since)
 		return
 	}
 	defer s.reconciling(ctx)()
 	s.member.Run(ctx, since, seen)
+}
+
+// waking returns a function that passes a report of a commit to the sequencer of its shard, if the
+// member works on it.
+func (s *subscription) waking(wake func(*sequencer, aggregate.ID, uint64)) func(aggregate.ID, uint64) {
+	return func(id aggregate.ID, version uint64) {
+		if sh, found := s.member.Work(s.journal.Shard(id)); found {
+			wake(sh.sequencer, id, version)
+		}
+	}
 }
 
 // reconciling starts a goroutine that reconciles the shards.
@@ -126,9 +138,12 @@ func (s *subscription) reconciling(ctx context.Context) (stop func()) {
 func (s *subscription) sequenceLimits() sequence.Limits {
 	return sequence.Limits{
 		Memory: s.memory, Broadcast: s.broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
-		MaxUnfinished: s.limits.maxUnfinished, BehindAfter: s.config.Timing.BehindAfter,
+		MaxUnfinished: s.limits.maxUnfinished, BehindAfter: s.config.Timing.BehindAfter, Hints: s.hints, Rare: s.rare,
 	}
 }
+
+// rare reports whether the tail is polled rarely because hints announce commits.
+func (s *subscription) rare() bool { return s.journal.RarePoll() > 0 }
 
 func (s *subscription) now() time.Time { return s.journal.Config.Now() }
 

@@ -67,7 +67,7 @@ func (j *Engine) draft(ctx context.Context, c storage.Commit) (Draft, error) {
 	d := Draft{Commit: &c, Encoded: events, Receipt: storage.Receipt{CommitID: j.Config.NewID(), Version: c.Version()}}
 	d.announce = func() {
 		if len(c.Events) > 0 {
-			j.watchers.notify(c.Aggregate, d.Receipt.Version)
+			j.Notify(c.Aggregate, d.Receipt.Version)
 		}
 	}
 	if snapshotErr != nil {

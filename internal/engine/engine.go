@@ -17,12 +17,13 @@ type Engine struct {
 	kinds    []Kind
 	Layout   Layout
 	watchers *watchers
+	hints    *hints
 	raw      bool // see Raw
 }
 
 // New returns an engine with one of the layouts.
 func New(client journaltype.Client, config Settings, kinds []Kind) *Engine {
-	j := &Engine{Config: config, Given: client, kinds: kinds, watchers: &watchers{}}
+	j := &Engine{Config: config, Given: client, kinds: kinds, watchers: &watchers{}, hints: &hints{}}
 	j.Table = table.New(client, &j.Config.Settings)
 	j.use(config.Layout)
 	return j

@@ -51,7 +51,7 @@ func (j *Engine) Restore(ctx context.Context, r storage.Restoration) (storage.Re
 		return storage.Receipt{}, err
 	}
 	if len(r.Records) > 0 {
-		j.watchers.notify(r.Head.Aggregate, r.Head.Version)
+		j.Notify(r.Head.Aggregate, r.Head.Version)
 	}
 	return storage.Receipt{Version: r.Head.Version, SnapshotLeftOut: receipt.SnapshotLeftOut, SnapshotError: receipt.SnapshotError}, nil
 }

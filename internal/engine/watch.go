@@ -7,14 +7,17 @@ import (
 )
 
 // Watch calls notify after every commit to an aggregate of the type through this Journal, with
-// the new version. It is a hint for readers of the tail: commits of other processes are not
-// reported, and several commits may be reported out of order.
+// the new version. An empty type stands for all types. Commits of other processes are not reported,
+// and several commits may be reported out of order.
 //
 // notify runs in the committer's goroutine. It must return immediately, and must neither append
 // nor call stop. After stop has returned, notify is not called any more.
 func (j *Engine) Watch(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func()) {
 	return j.watchers.add(aggregateType, notify)
 }
+
+// Notify reports a commit to the callers of Watch.
+func (j *Engine) Notify(id aggregate.ID, version uint64) { j.watchers.notify(id, version) }
 
 type watchers struct {
 	mu     sync.RWMutex
@@ -47,7 +50,9 @@ func (w *watchers) add(aggregateType string, notify func(aggregate.ID, uint64)) 
 func (w *watchers) notify(id aggregate.ID, version uint64) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	for _, notify := range w.byType[id.Type] {
-		notify(id, version)
+	for _, of := range []string{id.Type, ""} {
+		for _, notify := range w.byType[of] {
+			notify(id, version)
+		}
 	}
 }

@@ -96,6 +96,40 @@ func (l *layout) Events(ctx context.Context, id aggregate.ID, from, to uint64, y
 	return fill(to + 1)
 }
 
+// mostClaimed is the maximum number of events that a hint causes to be read by key at once. Each
+// key without an event costs one read unit.
+const mostClaimed = 25
+
+// After reads as many events by key as the hint claims, because the head holds the state and may
+// be large. It ends at the claimed version, or at the first event that does not exist.
+func (l *layout) After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) error {
+	for next, atOnce := number+1, uint64(1); next <= max(claimed, number+1); atOnce = mostClaimed {
+		last := min(next+atOnce-1, max(claimed, number+1))
+		numbers := make([]uint64, 0, mostClaimed)
+		for n := next; n <= last; n++ {
+			numbers = append(numbers, n)
+		}
+		items, err := l.batchGet(ctx, id, numbers)
+		if err != nil {
+			return err
+		}
+		found := map[uint64]*journaltype.Record{}
+		for _, it := range items {
+			r, err := l.recordOf(it)
+			if err != nil {
+				return err
+			}
+			found[r.Number] = r
+		}
+		for ; next <= last; next++ {
+			if found[next] == nil || !yield(found[next]) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
 // byKey reads the events with the numbers from..to, at most MaxKeys, strongly consistent.
 func (l *layout) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*journaltype.Record, error) {
 	records := make([]*journaltype.Record, to-from+1)

@@ -195,6 +195,30 @@ func (p *layout) Events(ctx context.Context, id aggregate.ID, from, to uint64, y
 	return nil
 }
 
+// After reads the last commit. Most hints announce that one, so it is mostly the only read.
+func (p *layout) After(ctx context.Context, id aggregate.ID, number, _ uint64, yield func(*journaltype.Record) bool) error {
+	last, err := p.lastUpTo(ctx, id, endOfNumbers, func(*dynamodb.QueryInput) {}, true)
+	if err != nil || last.last() <= number || last.isTombstone() {
+		return err
+	}
+	version := last.last()
+	if last.isTorn() {
+		if version, err = p.Version(ctx, id); err != nil {
+			return err
+		}
+	}
+	if last.first > number+1 || last.last() < version || last.lacksEvents() {
+		return p.Events(ctx, id, number+1, version, yield)
+	}
+	records, err := p.recordsOf(last)
+	for _, r := range records {
+		if r.Number > number && !yield(r) {
+			break
+		}
+	}
+	return err
+}
+
 // eventsOnce reads until the events end, or until one is missing, and then returns errAgain. The
 // commit with the first event may begin before that event.
 func (p *layout) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, to uint64, yield func(*journaltype.Record) bool) error {

@@ -162,6 +162,9 @@ func (m *model) serve(rewinds int) {
 	m.queued = m.queued[1:]
 	m.q.BeginServing(st)
 	id := st.ID.Value
+	if st.KnownByHint() && m.random.IntN(4) == 0 && m.q.Dismiss(st) {
+		return
+	}
 	if !st.claimed {
 		m.q.Claimed(st, m.stored[id])
 		st.Stored.Store(m.stored[id])
@@ -188,6 +191,9 @@ func (m *model) deliver(st *stream, rewinds int) {
 		switch {
 		case r == nil && to == 0:
 			return
+		case to == Unknown:
+			m.follow(st, from)
+			continue
 		case r == nil:
 			require.LessOrEqual(m.t, to, uint64(len(m.events[id])), "read what is there")
 			var records []*journaltype.Record
@@ -453,6 +459,30 @@ func (m *model) commit() {
 	}
 }
 
+// hint reports a version from outside: the true one, a higher one, a lower one, or none.
+func (m *model) hint() {
+	id := m.id()
+	claimed := uint64(len(m.events[id])) + uint64(m.random.IntN(4))
+	m.q.Hint(aggregate.ID{Type: "account", Value: id}, claimed-min(claimed, uint64(m.random.IntN(4))))
+}
+
+// follow reads what follows an event because of a hint. The read may fail, or return a part.
+func (m *model) follow(st *stream, from uint64) {
+	m.q.TakeHint(st)
+	if m.random.IntN(8) == 0 {
+		m.hint() // during the read
+	}
+	var records []*journaltype.Record
+	more := false
+	for n := from; n <= uint64(len(m.events[st.ID.Value])); n++ {
+		if more = m.random.IntN(6) == 0; more {
+			break
+		}
+		records = append(records, testRecord(st.ID.Value, n, m.events[st.ID.Value][n-1].at))
+	}
+	m.q.Followed(st, records, more)
+}
+
 func (m *model) step() {
 	m.now += int64(m.random.IntN(3))
 	// A clock that was wrong is noticed before the present reaches the cursor.
@@ -460,7 +490,7 @@ func (m *model) step() {
 		m.poll(false)
 		m.flush(false)
 	}
-	switch m.random.IntN(26) {
+	switch m.random.IntN(28) {
 	case 0, 1, 2, 3, 4:
 		m.commit()
 	case 5, 6, 7:
@@ -489,6 +519,8 @@ func (m *model) step() {
 		if m.astray {
 			m.compare(m.random.IntN(2) == 0)
 		}
+	case 26, 27:
+		m.hint()
 	case 25:
 		if m.astray && m.random.IntN(6) == 0 {
 			m.runAhead()

@@ -3,7 +3,6 @@ package sequence
 import (
 	"time"
 
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
@@ -14,6 +13,7 @@ func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, fin
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
+		q.found(st, r.Number)
 		st.observeTail(r)
 		switch {
 		case st.claimed && r.Number <= st.acked:
@@ -25,13 +25,7 @@ func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, fin
 	}
 	q.final, q.caughtUp = final, caughtUp
 	q.forget()
-	early := q.early
-	q.early = nil
-	if caughtUp {
-		for id, version := range early {
-			q.wakeNow(id, version)
-		}
-	}
+	q.endRead()
 }
 
 // ObserveReconciled adds the numbers of events that a reconciliation has found.
@@ -58,6 +52,7 @@ func (q *Sequencer[W]) ObserveTail(records []*journaltype.Record, final int64) (
 			q.duplicates.Add(1)
 		case !q.forgotten.has(st.ID):
 			missed = append(missed, r)
+			q.found(st, r.Number)
 		}
 		st.observeTail(r)
 		q.schedule(st, false)
@@ -65,37 +60,6 @@ func (q *Sequencer[W]) ObserveTail(records []*journaltype.Record, final int64) (
 	q.final = final
 	q.forget()
 	return missed
-}
-
-// maxEarly is the number of aggregates whose commits are kept during one read of the tail.
-const maxEarly = 1000
-
-// Wake handles a commit in this process. While the live read is far behind the end of the tail, it
-// will find the event later, at a lower cost. The read in progress may be the one that reaches the
-// end, and be too early for this commit, so Enqueue decides.
-func (q *Sequencer[W]) Wake(id aggregate.ID, version uint64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch {
-	case q.caughtUp:
-		q.wakeNow(id, version)
-	case len(q.early) < maxEarly:
-		if q.early == nil {
-			q.early = map[aggregate.ID]uint64{}
-		}
-		q.early[id] = max(q.early[id], version)
-	}
-}
-
-// wakeNow schedules an aggregate that has got a version. The caller holds mu.
-func (q *Sequencer[W]) wakeNow(id aggregate.ID, version uint64) {
-	if q.ended || q.Memory.isFull(q.unparked()) || q.budget.isFull() {
-		return // the tail shows the event later
-	}
-	st := q.stream(id)
-	st.observe(version)
-	q.sampled(st, version)
-	q.schedule(st, false)
 }
 
 // Begin starts a term with the cursor and the behind list of the former owner.

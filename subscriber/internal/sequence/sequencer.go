@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal/journaltype"
@@ -45,9 +47,7 @@ type Sequencer[W any] struct {
 	final int64
 	// caughtUp reports that the live read has reached the end of the tail.
 	caughtUp bool
-	// early contains the versions of aggregates that this process has committed since the last read
-	// of the tail that did not reach its end. The next read may have missed them.
-	early map[aggregate.ID]uint64
+	wakes    wakes
 	// forgotten is nil while no stream was forgotten.
 	forgotten *forgotten
 	// handled contains the positions of forgotten streams of a broadcast, by id value.
@@ -80,6 +80,10 @@ type Limits struct {
 	IdleStreams, MaxUnstored, MaxUnfinished int
 	Memory                                  *Memory
 	BehindAfter                             time.Duration
+	// Hints limits the reads because of hints from outside. Rare reports whether the tail is polled
+	// rarely because of them.
+	Hints *rate.Limiter
+	Rare  func() bool
 }
 
 // New returns a sequencer that knows no stream. It counts in duplicates the events that were found
@@ -88,7 +92,7 @@ func New[W any](l Limits, b *Budget, duplicates *atomic.Uint64, clock func() tim
 	return &Sequencer[W]{
 		Limits: l, budget: b, duplicates: duplicates, ready: ready, now: time.Now, clock: clock,
 		streams: map[string]*Stream[W]{}, unfinished: map[*Stream[W]]struct{}{}, dirty: map[*Stream[W]]struct{}{},
-		handled: map[string]uint64{}, full: make(chan struct{}, 1),
+		handled: map[string]uint64{}, full: make(chan struct{}, 1), wakes: wakes{poll: make(chan struct{}, 1)},
 	}
 }
 
@@ -325,7 +329,9 @@ func (q *Sequencer[W]) forget() {
 		if st.state == idle && !dirty && !unfinished {
 			delete(q.streams, value)
 			if q.Broadcast {
-				q.handled[value] = st.acked
+				if st.acked > 0 { // a hint may be about an aggregate that does not exist
+					q.handled[value] = st.acked
+				}
 				continue
 			}
 			if q.forgotten == nil {

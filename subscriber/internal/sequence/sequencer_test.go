@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
@@ -22,7 +23,7 @@ type (
 )
 
 func testSequencer() *sequencer {
-	q := New[none](Limits{IdleStreams: 3, MaxUnstored: 100, MaxUnfinished: 3}, &Budget{size: 12_000, lanes: 1}, &atomic.Uint64{}, time.Now, func(*stream, bool) {})
+	q := New[none](Limits{IdleStreams: 3, MaxUnstored: 100, MaxUnfinished: 3, Hints: rate.NewLimiter(rate.Inf, 0), Rare: func() bool { return false }}, &Budget{size: 12_000, lanes: 1}, &atomic.Uint64{}, time.Now, func(*stream, bool) {})
 	return q
 }
 

@@ -52,6 +52,9 @@ type Stream[W any] struct {
 	inherited  *storage.Behind
 	led        uint64 // the highest event that only the behind list led to
 	reconciled uint64 // the highest event that only a reconciliation has shown
+	// claims is the version that a hint from outside claims, 0 if there is none. The stream is not
+	// drained before its worker has read what follows the known events.
+	claims uint64
 
 	// Stored is the stored position. Whoever writes it holds a lock of the committer.
 	Stored atomic.Uint64
@@ -107,8 +110,12 @@ func (s *Stream[W]) IsClaimed() bool { return s.claimed }
 // stream's worker may ask.
 func (s *Stream[W]) IsInherited() bool { return s.inherited != nil }
 
-// drained reports whether all known events are acked.
-func (s *Stream[W]) drained() bool { return s.claimed && s.acked >= s.head }
+// drained reports whether all known events are acked, and no hint says that there are more.
+func (s *Stream[W]) drained() bool { return s.claimed && s.acked >= max(s.head, s.claims) }
+
+// KnownByHint reports that only a hint says that there are events at all. Only the stream's worker
+// may ask.
+func (s *Stream[W]) KnownByHint() bool { return !s.claimed && s.head == 0 }
 
 // forgetFailure removes the failure if its event is handled.
 func (s *Stream[W]) forgetFailure() {
@@ -132,12 +139,16 @@ func (s *Stream[W]) stuck(now time.Time, long time.Duration) bool {
 	return s.cautious || !s.serving.IsZero() && now.Sub(s.serving) > long
 }
 
-// next returns the event to deliver, or the range of events to read before that, or neither.
+// next returns the event to deliver, or the range of events to read before that, or neither. A
+// range without an end means that a hint says that there are events.
 func (s *Stream[W]) next() (r *journaltype.Record, from, to uint64) {
 	if s.acked >= s.head {
+		if s.claims > s.acked {
+			return nil, s.acked + 1, Unknown
+		}
 		return nil, 0, 0
 	}
-	from, to = s.acked+1, min(s.head, s.acked+readAhead)
+	from, to = s.acked+1, min(s.head, s.acked+ReadAhead)
 	if s.cautious {
 		to = from
 	}
@@ -154,7 +165,10 @@ func (s *Stream[W]) next() (r *journaltype.Record, from, to uint64) {
 	return nil, from, to
 }
 
-// readAhead is the maximum number of events of an aggregate in one read from the journal, if they
+// Unknown is the end of a range of events if only a hint says that there are any.
+const Unknown = ^uint64(0)
+
+// ReadAhead is the maximum number of events of an aggregate in one read from the journal, if they
 // fit the buffer. It is large enough to read the index at its lowest price, and smaller than a
 // page.
-const readAhead = 200
+const ReadAhead = 200

@@ -67,12 +67,14 @@ type Sequencer interface {
 	FinalAt() int64
 	LastReconciliation() (at time.Time, rewinds uint64, may bool)
 	TakeMissed() (id aggregate.ID, version uint64, missed bool)
+	TakeUnannounced() (count uint64)
+	WantsPoll() <-chan struct{}
 }
 
 // Counters counts what the sources of a subscriber have found. See subscriber.Stats.
 type Counters struct {
-	Late, Early, Beyond, Corrupt atomic.Uint64
-	skew                         skew
+	Late, Early, Beyond, Corrupt, Unannounced atomic.Uint64
+	skew                                      skew
 }
 
 // Skew returns the longest delays that were measured: of events that appeared late, and of events
@@ -101,29 +103,75 @@ func (s *Source) Run(ctx context.Context, from int64) {
 	if from > 0 {
 		s.setCursors(storage.Cursor{OccurredAt: from})
 	}
-	between := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(beforeJitter(s.PollInterval)),
-		backoff.WithMaxInterval(beforeJitter(s.MaxPollInterval)),
-		backoff.WithRandomizationFactor(pollJitter),
-		backoff.WithMaxElapsedTime(0),
-	)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
+	pauses := newPauses(s.PollInterval, s.MaxPollInterval)
+	for next := time.Now(); ; {
+		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
+		case <-s.Sequencer.WantsPoll():
+			timer.Stop()
+			pauses.Reset()
+			next = earlier(next, time.Now().Add(pauses.next(0)))
+			continue
 		case <-timer.C:
 		}
 		found, err := s.poll(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.Logger.Error("Cannot read the tail of the journal, will try again", err, watermill.LogFields{"shard": s.Key.Number})
 		}
+		s.noteUnannounced()
 		if found {
-			between.Reset()
+			pauses.Reset()
 		}
-		timer.Reset(between.NextBackOff())
+		next = time.Now().Add(pauses.next(s.Journal.RarePoll()))
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// noteUnannounced restores normal polling if the tail has shown events that no hint has announced.
+func (s *Source) noteUnannounced() {
+	count := s.Sequencer.TakeUnannounced()
+	if count == 0 {
+		return
+	}
+	s.Counters.Unannounced.Add(count)
+	s.Journal.DistrustHints()
+	s.Logger.Info("No wake-up has announced some events of other processes, so polling is normal for 5 minutes: does each process that commits send wake-ups?",
+		watermill.LogFields{"shard": s.Key.Number, "events": count})
+}
+
+// pauses are the pauses between polls. They grow while there are no new events.
+type pauses struct {
+	*backoff.ExponentialBackOff
+	most time.Duration // the maximum interval while polling is normal
+}
+
+func newPauses(least, most time.Duration) pauses {
+	return pauses{backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(beforeJitter(least)),
+		backoff.WithMaxInterval(beforeJitter(most)),
+		backoff.WithRandomizationFactor(pollJitter),
+		backoff.WithMaxElapsedTime(0),
+	), most}
+}
+
+// next returns the next pause. rare is the maximum interval while polling is rare, or 0. Jitter
+// makes a rare pause up to a tenth longer.
+func (p pauses) next(rare time.Duration) time.Duration {
+	interval := max(rare, beforeJitter(p.most))
+	if interval < p.MaxInterval {
+		p.Reset() // polling is normal again
+	}
+	p.MaxInterval = interval
+	return p.NextBackOff()
 }
 
 // pollJitter spreads the polls of shards over time. The longest pause, including jitter, is the

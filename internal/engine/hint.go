@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal/journaltype"
+)
+
+// Hint reports to the callers of WatchHints that an aggregate may have new events: a message from
+// outside says so. version is what the message claims, 0 if it claims nothing. Nothing may rely on
+// it.
+func (j *Engine) Hint(id aggregate.ID, version uint64) { j.hints.watchers.notify(id, version) }
+
+// WatchHints calls notify for each hint about an aggregate of the type. The rules of Watch apply.
+func (j *Engine) WatchHints(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func()) {
+	return j.hints.watchers.add(aggregateType, notify)
+}
+
+// hints are the hints from outside, and how much readers of the tail rely on them.
+type hints struct {
+	watchers watchers
+	// rare is the maximum interval of polls while hints announce commits, 0 for none. distrusted is
+	// the time until which polling is normal. Both are in nanoseconds.
+	rare, distrusted atomic.Int64
+}
+
+// PollRarely lets readers of the tail that find nothing poll only every interval, because hints
+// announce the commits of other processes. 0 ends that.
+func (j *Engine) PollRarely(interval time.Duration) { j.hints.rare.Store(int64(interval)) }
+
+// RarePoll returns the interval of PollRarely. It returns 0 if there is none, or while hints are
+// distrusted.
+func (j *Engine) RarePoll() time.Duration {
+	interval := time.Duration(j.hints.rare.Load())
+	if interval > 0 && time.Now().UnixNano() < j.hints.distrusted.Load() {
+		return 0
+	}
+	return interval
+}
+
+// distrustFor is the time for which polling is normal after an event that no hint has announced.
+const distrustFor = 5 * time.Minute
+
+// DistrustHints restores normal polling for 5 minutes, because a reader has found an event of
+// another process that no hint has announced.
+func (j *Engine) DistrustHints() {
+	j.hints.distrusted.Store(time.Now().Add(distrustFor).UnixNano())
+}
+
+// After yields the events of an aggregate after a number, in order and without a gap, with payloads
+// as they are stored. The reads are strongly consistent. claimed is the version that a hint claims.
+// It only decides how much is requested at once. After may end before the last event; then a later
+// call yields the rest. It yields nothing if the aggregate does not exist or was deleted.
+func (j *Engine) After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) error {
+	err := id.Validate()
+	if err == nil {
+		err = j.Layout.After(ctx, id, number, claimed, yield)
+	}
+	switch {
+	case err == nil, errors.Is(err, ErrStop), errors.Is(err, journaltype.ErrNotFound), errors.As(err, new(*journaltype.DeletedError)):
+		return nil
+	}
+	return fmt.Errorf("read events after %d of %s: %w", number, id, err)
+}

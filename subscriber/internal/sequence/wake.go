@@ -1,0 +1,230 @@
+package sequence
+
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal/journaltype"
+)
+
+// wakes are the reports of commits that come without a read of the tail: those of this process,
+// which are true, and hints from outside, which are only a reason to read.
+type wakes struct {
+	// early contains the reports since the last read of the tail that did not reach its end. The
+	// next read may have missed them.
+	early map[aggregate.ID]wake
+	// lost reports that a report was dropped since then.
+	lost bool
+	// poll requests a read of the tail instead of what could not be done for a report.
+	poll chan struct{}
+
+	// announced and before contain the versions that were reported in the current period and in the
+	// one before. unannounced contains events that a read of the tail found first. A report may
+	// still follow. All are empty while polling is not rare.
+	announced, before map[aggregate.ID]uint64
+	period            time.Time // the begin of the current one
+	unannounced       map[aggregate.ID]found
+}
+
+// wake is what was reported of an aggregate. committed is a version of this process, and claimed
+// one of a hint. Either may be 0.
+type wake struct{ committed, claimed uint64 }
+
+// found is an event that a read of the tail found.
+type found struct {
+	number uint64
+	at     time.Time
+}
+
+const (
+	// maxEarly is the number of aggregates whose reports are kept during one read of the tail.
+	maxEarly = 1000
+	// maxAnnounced is the number of aggregates whose reports are remembered for a period.
+	maxAnnounced = 10_000
+	// announcedFor is the length of a period, and unannouncedFor is the time that a report has
+	// after its event was found.
+	announcedFor   = 30 * time.Second
+	unannouncedFor = 5 * time.Second
+)
+
+// Wake handles a commit in this process. While the live read is far behind the end of the tail, it
+// will find the event later, at a lower cost. The read in progress may be the one that reaches the
+// end, and be too early for this commit, so Enqueue decides.
+func (q *Sequencer[W]) Wake(id aggregate.ID, version uint64) { q.report(id, wake{committed: version}) }
+
+// Hint handles a report from outside, which may be wrong in any way. It never makes an event known.
+// The worker of the aggregate reads what follows the events that are known. If that is not possible
+// now, a read of the tail is requested instead.
+func (q *Sequencer[W]) Hint(id aggregate.ID, claimed uint64) {
+	q.report(id, wake{claimed: max(1, claimed)})
+}
+
+func (q *Sequencer[W]) report(id aggregate.ID, w wake) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.announce(id, max(w.committed, w.claimed))
+	if q.caughtUp {
+		q.act(id, w)
+		return
+	}
+	earlier, kept := q.wakes.early[id]
+	if !kept && len(q.wakes.early) >= maxEarly {
+		q.wakes.lost = true
+		return
+	}
+	if q.wakes.early == nil {
+		q.wakes.early = map[aggregate.ID]wake{}
+	}
+	q.wakes.early[id] = wake{max(earlier.committed, w.committed), max(earlier.claimed, w.claimed)}
+}
+
+// endRead acts on the reports that came during a read of the tail. If that has not reached the end,
+// the next read shows their events. The caller holds mu.
+func (q *Sequencer[W]) endRead() {
+	early, lost := q.wakes.early, q.wakes.lost
+	q.wakes.early, q.wakes.lost = nil, false
+	if !q.caughtUp {
+		return
+	}
+	for id, w := range early {
+		q.act(id, w)
+	}
+	if lost {
+		q.requestPoll()
+	}
+}
+
+// act schedules an aggregate. The caller holds mu.
+func (q *Sequencer[W]) act(id aggregate.ID, w wake) {
+	if q.ended {
+		return
+	}
+	st := q.streams[id.Value]
+	if st != nil && max(w.committed, w.claimed) <= st.head {
+		return
+	}
+	if q.Memory.isFull(q.unparked()) || q.budget.isFull() {
+		q.requestPoll()
+		return
+	}
+	if w.committed > 0 {
+		st = q.stream(id)
+		st.observe(w.committed)
+		q.sampled(st, w.committed)
+	}
+	if w.claimed > w.committed {
+		if st != nil && (st.state == parked || st.claimed && w.claimed <= st.acked) {
+			return
+		}
+		if !q.Hints.Allow() {
+			q.requestPoll()
+			return
+		}
+		st = q.stream(id)
+		st.claims = max(st.claims, w.claimed)
+	}
+	q.schedule(st, false)
+}
+
+// TakeHint returns the version that a hint claims, and forgets it. A hint that comes later may be
+// about a commit that the following read does not see.
+func (q *Sequencer[W]) TakeHint(st *Stream[W]) (claimed uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	claimed, st.claims = st.claims, 0
+	return claimed
+}
+
+// Dismiss makes a stream idle of which only a hint is known, because its worker cannot prepare it,
+// and requests a read of the tail instead. It returns false if the stream has known events.
+func (q *Sequencer[W]) Dismiss(st *Stream[W]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if st.head > 0 || st.inherited != nil {
+		return false
+	}
+	st.claims = 0
+	q.idle(st)
+	delete(q.streams, st.ID.Value)
+	q.requestPoll()
+	return true
+}
+
+// Followed adds what was read because of a hint. more reports that there may be more events. If the
+// read has failed or found nothing, the next read of the tail is requested. It finds what is there.
+func (q *Sequencer[W]) Followed(st *Stream[W], records []*journaltype.Record, more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(records) == 0 {
+		q.requestPoll()
+		return
+	}
+	last := records[len(records)-1].Number
+	st.observe(last)
+	st.buffer.fill(records, q.budget)
+	if more {
+		st.claims = max(st.claims, last+1)
+	}
+}
+
+// WantsPoll receives a value when the tail must be read soon.
+func (q *Sequencer[W]) WantsPoll() <-chan struct{} { return q.wakes.poll }
+
+func (q *Sequencer[W]) requestPoll() {
+	select {
+	case q.wakes.poll <- struct{}{}:
+	default:
+	}
+}
+
+// announce records that an aggregate was reported. The caller holds mu, as those of the functions
+// below.
+func (q *Sequencer[W]) announce(id aggregate.ID, version uint64) {
+	if !q.Rare() {
+		return
+	}
+	w := &q.wakes
+	if f, waits := w.unannounced[id]; waits && f.number <= version {
+		delete(w.unannounced, id)
+	}
+	if now := q.now(); w.announced == nil || now.Sub(w.period) > announcedFor {
+		w.before, w.announced, w.period = w.announced, map[aggregate.ID]uint64{}, now
+	}
+	if len(w.announced) < maxAnnounced {
+		w.announced[id] = max(w.announced[id], version)
+	}
+}
+
+// found records an event that a read of the tail has shown.
+func (q *Sequencer[W]) found(st *Stream[W], number uint64) {
+	w := &q.wakes
+	if !q.caughtUp || number <= st.head || st.claimed && number <= st.acked || !q.Rare() {
+		return
+	}
+	if len(w.announced) >= maxAnnounced || max(w.announced[st.ID], w.before[st.ID]) >= number || len(w.unannounced) >= maxEarly {
+		return
+	}
+	if w.unannounced == nil {
+		w.unannounced = map[aggregate.ID]found{}
+	}
+	w.unannounced[st.ID] = found{number, q.now()}
+}
+
+// TakeUnannounced returns the number of events that reads of the tail have found, and that no
+// report has announced within a few seconds.
+func (q *Sequencer[W]) TakeUnannounced() (count uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := &q.wakes
+	if !q.Rare() {
+		w.announced, w.before, w.unannounced = nil, nil, nil
+		return 0
+	}
+	for id, f := range w.unannounced {
+		if q.now().Sub(f.at) >= unannouncedFor {
+			delete(w.unannounced, id)
+			count++
+		}
+	}
+	return count
+}
