@@ -1,0 +1,23 @@
+// Package wake is the code of docs/howto/wake-other-processes.md.
+package wake
+
+import (
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill-nats/v2/pkg/nats"
+	natsgo "github.com/nats-io/nats.go"
+
+	"github.com/millrace-dev/millrace/wakeup"
+)
+
+// OverNATS returns wake-ups over core NATS. Each subscription without a queue group receives each
+// message, and the server stores none.
+func OverNATS(url string, logger watermill.LoggerAdapter) (wakeup.Config, error) {
+	core := nats.JetStreamConfig{Disabled: true}
+	options := []natsgo.Option{natsgo.MaxReconnects(-1)} // a server may restart
+	pub, err := nats.NewPublisher(nats.PublisherConfig{URL: url, NatsOptions: options, JetStream: core}, logger)
+	if err != nil {
+		return wakeup.Config{}, err
+	}
+	sub, err := nats.NewSubscriber(nats.SubscriberConfig{URL: url, NatsOptions: options, JetStream: core}, logger)
+	return wakeup.Config{Publisher: pub, Subscriber: sub}, err
+}
