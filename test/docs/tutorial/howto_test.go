@@ -23,7 +23,7 @@ const howTos = root + "/docs/howto"
 
 func TestTheHowTosWorkAsTheySay(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it compiles and starts three programs")
+		t.Skip("it compiles two programs and starts them")
 	}
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -57,7 +57,7 @@ func (s step) runs() bool { return slices.Contains([]string{"run", "poll", "star
 
 // reader types the commands of a page.
 type reader struct {
-	shell    *shell // for curl, which may be missing, and for commands that are left running
+	shell    *shell // for commands that are left running
 	place    place
 	settings []string // the lines so far that set a variable
 	env      []string
@@ -67,9 +67,7 @@ type reader struct {
 // command can reach an account.
 func newReader(t *testing.T, programs string, at place) *reader {
 	t.Helper()
-	r := &reader{place: at, shell: &shell{
-		dir: t.TempDir(), running: map[string]*process{}, replace: strings.NewReplacer("http://127.0.0.1:8080", at.page),
-	}}
+	r := &reader{place: at, shell: &shell{dir: t.TempDir(), running: map[string]*process{}, replace: strings.NewReplacer()}}
 	t.Cleanup(r.shell.close)
 	r.env = withoutAWS()
 	r.shell.env = []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "GOBIN=" + programs, "HOME=" + r.shell.dir, "AWS_EC2_METADATA_DISABLED=true"}
@@ -105,9 +103,6 @@ var setting = regexp.MustCompile(`^(export )?[A-Z_]+=`)
 
 // bash runs a block after the settings of those before it.
 func (r *reader) bash(ctx context.Context, block string) (string, error) {
-	if strings.HasPrefix(block, "curl ") {
-		return r.shell.run(ctx, block)
-	}
 	script := atTerminal + strings.Join(r.settings, "\n") + "\n" + block
 	cmd := exec.CommandContext(ctx, "bash", "-c", script) //nolint:gosec // the commands are those of the pages
 	cmd.Dir, cmd.Env = r.shell.dir, r.env

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// place is what a page assumes: a program with a page, or a database, or both.
+// place is what a page assumes: a program with a database.
 type place struct {
-	page, database string // URLs
-	prefix         string // of tables, which the reader sets
+	database string // URL
+	prefix   string // of tables, which the reader sets
 }
 
 // world holds the programs that the pages share.
@@ -36,7 +36,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, programs: t.TempDir(), places: map[string]func() place{}}
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", w.programs+"/", "./cmd/millrace", "./examples/console", "./examples/booking")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", w.programs+"/", "./cmd/millrace", "./examples/console")
 	build.Dir = root
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -50,8 +50,6 @@ func (w *world) of(t *testing.T, page, text string) place {
 	switch {
 	case page == "share-tables.md":
 		return ofAnotherProgram(t)
-	case strings.Contains(text, "`go run ./examples/booking`"):
-		return w.shared("booking", "booking", "-http", "127.0.0.1:0")
 	case strings.Contains(text, " -quiet`"),
 		page == "send-emails-once.md": // it lists mails that handle-a-poison-event retries
 		return w.shared("quiet", append(shop, "-quiet")...)
@@ -71,10 +69,7 @@ func (w *world) shared(name string, command ...string) place {
 	return started()
 }
 
-var (
-	serving  = regexp.MustCompile(`^Serving.* on (http://[\d.]+:\d+)`)
-	endpoint = regexp.MustCompile(`--endpoint (http://\S+)`)
-)
+var endpoint = regexp.MustCompile(`--endpoint (http://\S+)`)
 
 // start starts a program, and waits until it serves.
 func (w *world) start(command []string) (at place) {
@@ -97,9 +92,6 @@ func (w *world) start(command []string) (at place) {
 	}()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if found := serving.FindStringSubmatch(lines.Text()); found != nil {
-			at.page = found[1]
-		}
 		if found := endpoint.FindStringSubmatch(lines.Text()); found != nil {
 			at.database, at.prefix = found[1], "shop-"
 			break
