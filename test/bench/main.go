@@ -101,6 +101,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"versus-sql", b.versusSQL},
 		{"latency", b.latency},
 		{"latency-across", b.latencyAcross},
+		{"wakeup", b.wakeup},
 		{"late-visible", b.lateVisible},
 		{"restart", b.restart},
 		{"positions", b.positions},
