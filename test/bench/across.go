@@ -39,8 +39,8 @@ type writing struct {
 // writerEnv holds a writing for a process of this program that only writes.
 const writerEnv = "MILLRACE_BENCH_WRITE"
 
-// write runs in the other process, and prints the median time of a commit in nanoseconds. Each event
-// contains the time at which its commit began, since both processes use the same clock.
+// write runs in the other process, and prints the median time of a commit in nanoseconds. Each
+// event contains the time at which its commit began, since both processes use the same clock.
 func write(ctx context.Context, order string) error {
 	var w writing
 	if err := json.Unmarshal([]byte(order), &w); err != nil {
