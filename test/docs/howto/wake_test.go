@@ -115,7 +115,8 @@ func TestProcessesWakeEachOther(t *testing.T) {
 			})
 			for n := range 20 {
 				place(fmt.Sprint(n))
-				for id := ""; id != fmt.Sprint(n); id = await.Receive(t, placed, "the event of another process") {
+				for received := ""; received != fmt.Sprint(n); {
+					received = await.Receive(t, placed, "the event of another process")
 				}
 			}
 		})
