@@ -136,6 +136,24 @@ func (c *committer) finish() {
 			return
 		}
 	}
+	c.listAttempts(ctx)
+}
+
+// attemptsAtEnd is the maximum number of entries that are written at the end of a term because of
+// failed attempts.
+const attemptsAtEnd = 1000
+
+// listAttempts stores how often the next events of streams have failed, so that the next owner
+// continues to count. A crash loses the attempts since the entry was written.
+func (c *committer) listAttempts(ctx context.Context) {
+	if !c.config.Failures.counts() {
+		return
+	}
+	var rows []func() error
+	for _, st := range c.sequencer.Failing(attemptsAtEnd) {
+		rows = append(rows, func() error { return c.list(ctx, st) })
+	}
+	c.failed("Cannot store failed attempts: the next owner counts from the last stored ones", c.inParallel(rows))
 }
 
 func (c *committer) failedToWrite(errs []error) {

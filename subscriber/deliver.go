@@ -170,6 +170,9 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 	}
 	if st.Work.delivery.number != record.Number {
 		st.Work.delivery = delivery{number: record.Number}
+		if d.config.Failures.counts() {
+			st.Work.delivery.attempts = d.sequencer.AttemptsAt(st, record.Number)
+		}
 		d.noteReconciled(st, record)
 	}
 	if st.Work.position.begins {

@@ -45,7 +45,7 @@ func (d *deliverer) apply(st *stream) (more bool, err error) {
 // park adds an aggregate to the behind list as parked, and stops its delivery.
 func (d *deliverer) park(ctx context.Context, st *stream) error {
 	v := st.Work.delivery.disposition
-	if err := d.committer.park(ctx, st, &checkpoint.Failure{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
+	if err := d.committer.park(ctx, st, &checkpoint.Failure{Number: v.number, At: v.at, Reason: v.reason, Attempts: v.attempts}); err != nil {
 		return err
 	}
 	d.stats.parked.Add(1)

@@ -169,7 +169,9 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 
 // noteFailure stores why a stream waits, for its entry on the behind list.
 func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int) {
-	d.sequencer.NoteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
+	d.sequencer.NoteFailure(st, checkpoint.Failure{
+		Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure), Attempts: st.Work.delivery.attempts,
+	})
 }
 
 func (d *deliverer) block(st *stream, err error, failures int) {

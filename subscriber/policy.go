@@ -19,8 +19,10 @@ import (
 // can count too many events. [Skip], [PoisonQueue] and [Defer] do not pass over it: its aggregate
 // waits until the item is restored or the head is corrected, or until groups.Groups.Skip.
 //
-// Each member counts attempts from the time it takes the shard over. Store outages do not count as
-// attempts. A delivery of several events together ([Position.CommitAhead]) does not count either.
+// Attempts are counted over changes of the shard's owner. A crash loses those since the aggregate
+// was listed as behind, and [Stop] counts from the last change of the owner. Store outages do not
+// count as attempts. A delivery of several events together ([Position.CommitAhead]) does not count
+// either.
 //
 // Pauses between attempts double, from 100 ms up to 30 seconds: ten attempts take about a minute,
 // twenty about six, plus the time that the handler takes. [Config.NackResendSleep] and
@@ -213,3 +215,7 @@ func (p FailurePolicy) Defers() bool { return p.kind == deferEvents }
 
 // skips reports whether the policy records events and moves positions past them.
 func (p FailurePolicy) skips() bool { return p.kind == skip || p.Defers() }
+
+// counts reports whether attempts are counted over changes of the owner. [Stop] begins again, since
+// an operator resumes the group to try again.
+func (p FailurePolicy) counts() bool { return p.kind != block && p.kind != stop }

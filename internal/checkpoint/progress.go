@@ -229,7 +229,9 @@ func failureOf(row item, at string) (f *Failure, err error) {
 	if f.At, err = timeOf(row[at]); err != nil {
 		return f, err
 	}
-	f.Number, err = uintOf(row[attrNumber])
+	if f.Number, err = uintOf(row[attrNumber]); err == nil && row[attrAttempts] != nil {
+		f.Attempts, err = intOf(row[attrAttempts])
+	}
 	return f, err
 }
 
@@ -328,17 +330,18 @@ func (s *Store) ListBehind(ctx context.Context, group Group, r Revision, b Behin
 // parked_at. It therefore sees the entry of a blocked aggregate as one that is not parked, and
 // removes number and reason when it replaces the entry.
 func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteItem {
-	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why"
+	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why, #a"
 	values := item{":e": number(r.Epoch), ":r": number(r.Number), ":h": number(b.Head)}
 	set := func(f *Failure, most int) {
 		values[":at"], values[":n"], values[":why"] = number(f.At.UnixMilli()), number(f.Number), text(BoundedTo(f.Reason, most))
+		values[":a"] = number(f.Attempts)
 	}
 	switch {
 	case b.Parked != nil:
-		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why REMOVE #failed"
+		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why, #a = :a REMOVE #failed"
 		set(b.Parked, MaxReason)
 	case b.Failure != nil:
-		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why REMOVE #parked"
+		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why, #a = :a REMOVE #parked"
 		set(b.Failure, MaxFailure)
 	}
 	return types.TransactWriteItem{Update: &types.Update{
@@ -347,7 +350,7 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 		UpdateExpression:    &update,
 		ConditionExpression: aws.String(notOlder),
 		ExpressionAttributeNames: names("#r", attrRevision, "#h", attrHead, "#parked", attrParkedAt, "#failed", attrFailedAt,
-			"#n", attrNumber, "#why", attrReason),
+			"#n", attrNumber, "#why", attrReason, "#a", attrAttempts),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}

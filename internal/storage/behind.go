@@ -27,4 +27,7 @@ type Failure struct {
 	Number uint64 // of the event
 	At     time.Time
 	Reason string
+	// Attempts is the number of failed attempts at the event by all owners, as far as they have
+	// stored it. It is 0 in entries of earlier versions.
+	Attempts int
 }

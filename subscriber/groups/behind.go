@@ -36,10 +36,12 @@ type BehindAggregate struct {
 type Failure struct {
 	Number uint64    // number of the event
 	At     time.Time // time of the attempt
-	// Reason is the error, and how often the event had failed since the member took over the shard,
-	// such as "connection refused, 3 times". The error is the handler's error if the handler
-	// reports it (subscriber.NackReason). Limit: 300 bytes, or 1 KB if the aggregate is parked.
+	// Reason is the error, and how often the event had failed, such as "connection refused, 3
+	// times". The error is the handler's error if the handler reports it (subscriber.NackReason).
+	// Limit: 300 bytes, or 1 KB if the aggregate is parked.
 	Reason string
+	// Attempts is the number of failed attempts, 0 if it was not stored.
+	Attempts int
 }
 
 // Parked is the failure for which an aggregate was parked. Its events wait for [Groups.Unpark] or

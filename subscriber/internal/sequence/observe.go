@@ -82,7 +82,7 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 	// The failure stays until an attempt in this term fails, even if the entry is written again
 	// before.
 	if st.failure = b.Failure; b.Failure != nil {
-		st.explained = b.Failure.Number
+		st.explained, st.explainedAttempts = b.Failure.Number, b.Failure.Attempts
 	}
 	if b.Parked == nil {
 		st.pending, st.state = q.now(), active

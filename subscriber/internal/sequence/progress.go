@@ -127,7 +127,7 @@ func (q *Sequencer[W]) isDone(st *Stream[W]) bool {
 func (q *Sequencer[W]) BeginListing(st *Stream[W]) (entry storage.Behind, needed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if st.listed == always && !st.unexplained() || q.isDone(st) {
+	if st.listed == always && !st.unexplained() && !st.outdated() || q.isDone(st) {
 		return storage.Behind{}, false
 	}
 	return storage.Behind{Aggregate: st.ID, Head: q.expects(st), Failure: st.failure}, true
@@ -164,8 +164,8 @@ func (q *Sequencer[W]) BeginUnlisting(st *Stream[W]) bool {
 func (q *Sequencer[W]) Explain(st *Stream[W], f *storage.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if st.explained = 0; f != nil {
-		st.explained = f.Number
+	if st.explained, st.explainedAttempts = 0, 0; f != nil {
+		st.explained, st.explainedAttempts = f.Number, f.Attempts
 	}
 }
 
