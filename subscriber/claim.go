@@ -60,6 +60,26 @@ func (c *committer) claimWrites(id aggregate.ID) bool {
 	return !c.broadcast && c.fences() && !c.untouched(id)
 }
 
+// hasMore reports whether an aggregate of which only a hint is known has events after the position
+// of the group. It writes nothing, unlike a claim. A store of the application cannot be read without
+// a claim.
+func (c *committer) hasMore(id aggregate.ID) (bool, error) {
+	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
+	defer cancel()
+	version, err := c.headNow(ctx, id)
+	if err != nil || version == 0 || c.table == nil {
+		return version > 0, err
+	}
+	position, found, err := c.checkpoint.ReadPosition(ctx, c.key.Group, id, c.epoch)
+	if err == nil && !found && !c.since.IsZero() {
+		var head journal.Head
+		if head, err = c.raw.Head(ctx, id); err == nil {
+			position, err = c.checkpoint.Baseline(ctx, head, c.since)
+		}
+	}
+	return version > position, err
+}
+
 func (c *committer) claimed(st *stream, position uint64, fenced bool) {
 	st.Work.position.fenced = fenced
 	st.Stored.Store(position)

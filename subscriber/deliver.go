@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
@@ -99,9 +99,14 @@ func (d *deliverer) serve(st *stream) (again bool) {
 	defer d.serving.Done()
 	d.sequencer.BeginServing(st)
 	if err := d.prepare(st); err != nil {
-		if !d.endsWith(err) && !d.sequencer.Dismiss(st) {
-			d.failUnprepared(st, err)
+		switch {
+		case d.endsWith(err), d.sequencer.Dismiss(st):
+			return false
+		case errors.Is(err, errNothingNew): // it has got events meanwhile
+			d.sequencer.EndServing(st)
+			return true
 		}
+		d.failUnprepared(st, err)
 		return false
 	}
 	for delivered := 0; ; delivered++ {
@@ -125,9 +130,9 @@ func (d *deliverer) serve(st *stream) (again bool) {
 // prepare determines the position of a stream when it is served for the first time.
 func (d *deliverer) prepare(st *stream) error {
 	if !st.IsClaimed() {
-		if st.KnownByHint() && d.committer.claimWrites(st.ID) {
-			if err := d.exists(st.ID); err != nil {
-				return err
+		if d.sequencer.KnownByHint(st) && d.committer.claimWrites(st.ID) {
+			if more, err := d.committer.hasMore(st.ID); err != nil || !more {
+				return cmp.Or(err, errNothingNew)
 			}
 		}
 		if err := d.committer.claim(st); err != nil {
@@ -140,19 +145,8 @@ func (d *deliverer) prepare(st *stream) error {
 	return nil
 }
 
-// exists returns an error if an aggregate has no events, or if that cannot be read.
-func (d *deliverer) exists(id aggregate.ID) error {
-	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
-	defer cancel()
-	version, err := d.committer.headNow(ctx, id)
-	if err == nil && version == 0 {
-		return errNoEvents
-	}
-	return err
-}
-
-// errNoEvents ends the preparation of a stream that only a wrong hint has made known.
-var errNoEvents = errors.New("the aggregate has no events")
+// errNothingNew ends the preparation of a stream that only a wrong hint has made known.
+var errNothingNew = errors.New("the aggregate has no events for the group")
 
 // step does the next thing for a stream, and reports whether there was one.
 func (d *deliverer) step(st *stream) (more bool, err error) {

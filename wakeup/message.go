@@ -16,9 +16,10 @@ type wakeup struct {
 }
 
 const (
-	// maxAggregates and maxBytes limit a message. Brokers accept 256 KB at least.
+	// maxAggregates and maxBytes, of ids, limit a message. JSON takes up to six bytes for a byte of
+	// an id, and brokers accept 256 KB at least.
 	maxAggregates = 500
-	maxBytes      = 64 << 10
+	maxBytes      = 32 << 10
 	// maxReceived is the size beyond which a message is ignored. It is larger than maxBytes because
 	// of what JSON adds.
 	maxReceived = 8 * maxBytes

@@ -60,8 +60,9 @@ func (r *Receiver) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		messages, err := r.config.Subscriber.Subscribe(ctx, r.config.Topic)
 		if err == nil {
-			pauses.Reset()
-			r.receiveAll(messages)
+			if r.receiveAll(ctx, messages) {
+				pauses.Reset()
+			}
 			err = errEnded
 		}
 		if ctx.Err() != nil {
@@ -74,15 +75,24 @@ func (r *Receiver) Run(ctx context.Context) {
 
 var errEnded = errors.New("the subscriber has closed its channel")
 
-func (r *Receiver) receiveAll(messages <-chan *message.Message) {
+// receiveAll receives messages until their channel is closed or ctx ends. It reports whether there
+// was one.
+func (r *Receiver) receiveAll(ctx context.Context, messages <-chan *message.Message) (some bool) {
 	if r.config.PollRarely {
-		journal := r.config.Journal.Internal()
-		journal.PollRarely(r.config.MaxPollInterval)
-		defer journal.PollRarely(0)
+		defer r.config.Journal.Internal().PollRarely(r.config.MaxPollInterval)()
 	}
-	for msg := range messages {
-		r.receive(msg.Payload)
-		msg.Ack()
+	for {
+		select {
+		case <-ctx.Done():
+			return some
+		case msg, open := <-messages:
+			if !open {
+				return some
+			}
+			r.receive(msg.Payload)
+			msg.Ack()
+			some = true
+		}
 	}
 }
 

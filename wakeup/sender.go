@@ -1,9 +1,11 @@
 package wakeup
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,15 +26,13 @@ type Sender struct {
 
 	mu      sync.Mutex
 	pending map[aggregate.ID]uint64
-	sending bool          // a message is being published
-	sent    chan struct{} // closed when nothing is pending or being published; nil if no one waits
+	// pass is closed when what is being sent, and what was pending at its begin, is sent or
+	// dropped. It is nil while nothing runs. next is the pass that follows.
+	pass, next chan struct{}
 
-	wanted  chan struct{} // receives a value when something is pending
 	hurry   chan struct{} // receives a value when Flush waits
-	start   sync.Once
 	closing chan struct{}
 	close   func()
-	done    chan struct{}
 }
 
 // SenderStats counts what a [Sender] has done.
@@ -59,8 +59,8 @@ const (
 var ErrCloseTimeout = errors.New("wakeup: the publisher did not return in time")
 
 // NewSender returns a sender that reports each commit through config.Journal from now on, until
-// [Sender.Close]. It does not report commits through other Journals of the same tables. It starts
-// nothing before the first commit. A nil logger logs nothing. Errors: [*ConfigError].
+// [Sender.Close]. It does not report commits through other Journals of the same tables. While there
+// are no commits, it runs no goroutine. A nil logger logs nothing. Errors: [*ConfigError].
 func NewSender(config Config, logger watermill.LoggerAdapter) (*Sender, error) {
 	config.setDefaults()
 	if err := config.validate(); err != nil {
@@ -74,7 +74,7 @@ func NewSender(config Config, logger watermill.LoggerAdapter) (*Sender, error) {
 	}
 	s := &Sender{
 		config: config, logger: logger, pending: map[aggregate.ID]uint64{},
-		wanted: make(chan struct{}, 1), hurry: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
+		hurry: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
 	s.stop = config.Journal.Internal().Watch("", s.note)
@@ -90,17 +90,14 @@ func (s *Sender) Stats() SenderStats {
 // program that may be stopped at any time, such as a function in AWS Lambda, calls it before it
 // returns. Errors: the error of ctx.
 func (s *Sender) Flush(ctx context.Context) error {
-	s.mu.Lock()
-	if len(s.pending) == 0 && !s.sending {
-		s.mu.Unlock()
+	sent := s.waitFor()
+	if sent == nil {
 		return nil
 	}
-	if s.sent == nil {
-		s.sent = make(chan struct{})
+	select {
+	case s.hurry <- struct{}{}:
+	default:
 	}
-	sent := s.sent
-	s.mu.Unlock()
-	signal(s.hurry)
 	select {
 	case <-sent:
 		return nil
@@ -109,26 +106,33 @@ func (s *Sender) Flush(ctx context.Context) error {
 	}
 }
 
+// waitFor returns the channel of the pass that sends what is pending now. It returns nil if
+// everything was sent.
+func (s *Sender) waitFor() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) > 0 {
+		return s.next
+	}
+	return s.pass
+}
+
 // Close stops watching the journal, and reports the commits before. It does not close the
 // publisher. Errors: [ErrCloseTimeout]; then the sender ends when Publish returns.
 func (s *Sender) Close() error {
 	s.stop()
 	s.close()
-	s.start.Do(func() { close(s.done) }) // there was no commit
-	timeout := time.NewTimer(closeTimeout)
-	defer timeout.Stop()
-	select {
-	case <-s.done:
-		return nil
-	case <-timeout.C:
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if s.Flush(ctx) != nil {
 		return ErrCloseTimeout
 	}
+	return nil
 }
 
 // note records a commit. It runs in the goroutine of the committer, and never waits for Publish.
 func (s *Sender) note(id aggregate.ID, version uint64) {
 	s.commits.Add(1)
-	s.start.Do(func() { go s.run() })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, waits := s.pending[id]
@@ -137,30 +141,24 @@ func (s *Sender) note(id aggregate.ID, version uint64) {
 		return
 	}
 	s.pending[id] = max(known, version)
-	signal(s.wanted)
-}
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+	if s.next == nil {
+		s.next = make(chan struct{})
+		go s.run()
 	}
 }
 
-// run sends until the sender is closed.
+// run sends what is pending, in passes with pauses, until nothing is.
 func (s *Sender) run() {
-	defer close(s.done)
 	for {
-		select {
-		case <-s.wanted:
-		case <-s.closing:
-			s.send()
+		pending := s.begin()
+		if len(pending) == 0 {
 			return
 		}
 		pause := s.config.Interval
-		if !s.send() {
+		if !s.send(pending) {
 			pause = failurePause
 		}
+		s.end()
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -171,15 +169,35 @@ func (s *Sender) run() {
 	}
 }
 
-// send publishes what is pending. It stops after a failure, and reports whether there was none.
-func (s *Sender) send() (ok bool) {
-	for {
-		w, count := s.next()
-		if count == 0 {
-			return true
-		}
+// begin begins a pass, and returns what it has to send.
+func (s *Sender) begin() map[aggregate.ID]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pending := s.pending
+	if len(pending) == 0 {
+		s.next = nil
+		return nil
+	}
+	s.pending = map[aggregate.ID]uint64{}
+	s.pass, s.next = s.next, make(chan struct{})
+	return pending
+}
+
+// end ends a pass.
+func (s *Sender) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.pass)
+	s.pass = nil
+}
+
+// send publishes what is pending. After a failure it drops the rest, and returns false.
+func (s *Sender) send(pending map[aggregate.ID]uint64) (ok bool) {
+	for len(pending) > 0 {
+		w := wakeup{Journal: s.config.Journal.Config().Tables.Journal}
+		count := w.take(pending)
 		if err := s.publish(w); err != nil {
-			s.dropped.Add(uint64(count)) //nolint:gosec // not negative
+			s.dropped.Add(uint64(count + len(pending))) //nolint:gosec // not negative
 			if s.failures.Add(1)%failuresPerLog == 1 {
 				s.logger.Error("Cannot publish wake-ups; other processes find the events when they poll", err, watermill.LogFields{"topic": s.config.Topic})
 			}
@@ -187,29 +205,25 @@ func (s *Sender) send() (ok bool) {
 		}
 		s.messages.Add(1)
 	}
+	return true
 }
 
 // failuresPerLog is the number of failures for which one is logged. There is at most one a second.
 const failuresPerLog = 60
 
-// next takes what the next message reports. If nothing is left, it wakes the callers of Flush.
-func (s *Sender) next() (w wakeup, count int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w = wakeup{Journal: s.config.Journal.Config().Tables.Journal}
-	count = w.take(s.pending)
-	s.sending = count > 0
-	if !s.sending && s.sent != nil {
-		close(s.sent)
-		s.sent = nil
-	}
-	return w, count
-}
-
+// publish publishes a message. A panic of the publisher is an error, since it must not end the
+// process.
 func (s *Sender) publish(w wakeup) (err error) {
-	payload, err := json.Marshal(w)
-	if err != nil {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the publisher panicked: %v", r)
+		}
+	}()
+	var payload bytes.Buffer
+	encoder := json.NewEncoder(&payload)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(w); err != nil {
 		return err
 	}
-	return s.config.Publisher.Publish(s.config.Topic, message.NewMessage(watermill.NewUUID(), payload))
+	return s.config.Publisher.Publish(s.config.Topic, message.NewMessage(watermill.NewUUID(), payload.Bytes()))
 }

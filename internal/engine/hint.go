@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,23 +25,26 @@ func (j *Engine) WatchHints(aggregateType string, notify func(id aggregate.ID, v
 // hints are the hints from outside, and how much readers of the tail rely on them.
 type hints struct {
 	watchers watchers
-	// rare is the maximum interval of polls while hints announce commits, 0 for none. distrusted is
-	// the time until which polling is normal. Both are in nanoseconds.
-	rare, distrusted atomic.Int64
+	// callers counts the callers of PollRarely, and rare is the last interval. distrusted is the
+	// time until which polling is normal. Both are in nanoseconds.
+	callers, rare, distrusted atomic.Int64
 }
 
 // PollRarely lets readers of the tail that find nothing poll only every interval, because hints
-// announce the commits of other processes. 0 ends that.
-func (j *Engine) PollRarely(interval time.Duration) { j.hints.rare.Store(int64(interval)) }
+// announce the commits of other processes. stop ends that.
+func (j *Engine) PollRarely(interval time.Duration) (stop func()) {
+	j.hints.rare.Store(int64(interval))
+	j.hints.callers.Add(1)
+	return sync.OnceFunc(func() { j.hints.callers.Add(-1) })
+}
 
 // RarePoll returns the interval of PollRarely. It returns 0 if there is none, or while hints are
 // distrusted.
 func (j *Engine) RarePoll() time.Duration {
-	interval := time.Duration(j.hints.rare.Load())
-	if interval > 0 && time.Now().UnixNano() < j.hints.distrusted.Load() {
+	if j.hints.callers.Load() == 0 || time.Now().UnixNano() < j.hints.distrusted.Load() {
 		return 0
 	}
-	return interval
+	return time.Duration(j.hints.rare.Load())
 }
 
 // distrustFor is the time for which polling is normal after an event that no hint has announced.

@@ -195,28 +195,34 @@ func (p *layout) Events(ctx context.Context, id aggregate.ID, from, to uint64, y
 	return nil
 }
 
-// After reads the last commit. Most hints announce that one, so it is mostly the only read.
-func (p *layout) After(ctx context.Context, id aggregate.ID, number, _ uint64, yield func(*journaltype.Record) bool) error {
-	last, err := p.lastUpTo(ctx, id, endOfNumbers, func(*dynamodb.QueryInput) {}, true)
-	if err != nil || last.last() <= number || last.isTombstone() {
-		return err
-	}
-	version := last.last()
-	if last.isTorn() {
-		if version, err = p.Version(ctx, id); err != nil {
+// mostClaimed is the maximum number of commits that a hint causes to be read at once.
+const mostClaimed = 25
+
+// After reads the commits that begin after the number, up to the claimed version. It does not read
+// the last commit again, which may be large, so it yields no events of a commit that contains the
+// number.
+func (p *layout) After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) error {
+	next := number + 1
+	claimed = max(claimed, next)
+	limit := int32(min(claimed-number, mostClaimed)) //nolint:gosec // not above mostClaimed
+	return p.query(ctx, id, strconv.FormatUint(next, 10), endOfNumbers, func(in *dynamodb.QueryInput) { in.Limit = &limit }, func(it *item, err error) error {
+		switch {
+		case err != nil || it.isPlaceholder():
 			return err
+		case it.first != next, it.isTombstone(), it.lacksEvents():
+			return engine.ErrStop
 		}
-	}
-	if last.first > number+1 || last.last() < version || last.lacksEvents() {
-		return p.Events(ctx, id, number+1, version, yield)
-	}
-	records, err := p.recordsOf(last)
-	for _, r := range records {
-		if r.Number > number && !yield(r) {
-			break
+		records, err := p.recordsOf(it)
+		for _, r := range records {
+			if next++; !yield(r) {
+				return engine.ErrStop
+			}
 		}
-	}
-	return err
+		if err == nil && next > claimed {
+			err = engine.ErrStop
+		}
+		return err
+	})
 }
 
 // eventsOnce reads until the events end, or until one is missing, and then returns errAgain. The

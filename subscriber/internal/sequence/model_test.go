@@ -162,7 +162,7 @@ func (m *model) serve(rewinds int) {
 	m.queued = m.queued[1:]
 	m.q.BeginServing(st)
 	id := st.ID.Value
-	if st.KnownByHint() && m.random.IntN(4) == 0 && m.q.Dismiss(st) {
+	if m.q.KnownByHint(st) && m.random.IntN(4) == 0 && m.q.Dismiss(st) {
 		return
 	}
 	if !st.claimed {
@@ -468,7 +468,7 @@ func (m *model) hint() {
 
 // follow reads what follows an event because of a hint. The read may fail, or return a part.
 func (m *model) follow(st *stream, from uint64) {
-	m.q.TakeHint(st)
+	claimed := m.q.TakeHint(st)
 	if m.random.IntN(8) == 0 {
 		m.hint() // during the read
 	}
@@ -480,7 +480,7 @@ func (m *model) follow(st *stream, from uint64) {
 		}
 		records = append(records, testRecord(st.ID.Value, n, m.events[st.ID.Value][n-1].at))
 	}
-	m.q.Followed(st, records, more)
+	m.q.Followed(st, records, claimed, more)
 }
 
 func (m *model) step() {

@@ -92,7 +92,7 @@ func New[W any](l Limits, b *Budget, duplicates *atomic.Uint64, clock func() tim
 	return &Sequencer[W]{
 		Limits: l, budget: b, duplicates: duplicates, ready: ready, now: time.Now, clock: clock,
 		streams: map[string]*Stream[W]{}, unfinished: map[*Stream[W]]struct{}{}, dirty: map[*Stream[W]]struct{}{},
-		handled: map[string]uint64{}, full: make(chan struct{}, 1), wakes: wakes{poll: make(chan struct{}, 1)},
+		handled: map[string]uint64{}, full: make(chan struct{}, 1), wakes: wakes{poll: make(chan struct{}, 1), announced: map[aggregate.ID]uint64{}},
 	}
 }
 

@@ -115,10 +115,6 @@ func (s *Stream[W]) IsInherited() bool { return s.inherited != nil }
 // drained reports whether all known events are acked, and no hint says that there are more.
 func (s *Stream[W]) drained() bool { return s.claimed && s.acked >= max(s.head, s.claims) }
 
-// KnownByHint reports that only a hint says that there are events at all. Only the stream's worker
-// may ask.
-func (s *Stream[W]) KnownByHint() bool { return !s.claimed && s.head == 0 }
-
 // forgetFailure removes the failure if its event is handled.
 func (s *Stream[W]) forgetFailure() {
 	if s.failure != nil && s.failure.Number <= s.acked {

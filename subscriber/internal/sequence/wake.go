@@ -23,6 +23,7 @@ type wakes struct {
 	// still follow. All are empty while polling is not rare.
 	announced, before map[aggregate.ID]uint64
 	period            time.Time // the begin of the current one
+	read              time.Time // the last read of the tail
 	unannounced       map[aggregate.ID]found
 }
 
@@ -82,7 +83,7 @@ func (q *Sequencer[W]) report(id aggregate.ID, w wake) {
 // the next read shows their events. The caller holds mu.
 func (q *Sequencer[W]) endRead() {
 	early, lost := q.wakes.early, q.wakes.lost
-	q.wakes.early, q.wakes.lost = nil, false
+	q.wakes.early, q.wakes.lost, q.wakes.read = nil, false, q.now()
 	if !q.caughtUp {
 		return
 	}
@@ -135,6 +136,13 @@ func (q *Sequencer[W]) TakeHint(st *Stream[W]) (claimed uint64) {
 	return claimed
 }
 
+// KnownByHint reports that only a hint says that a stream has events at all.
+func (q *Sequencer[W]) KnownByHint(st *Stream[W]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !st.claimed && st.head == 0
+}
+
 // Dismiss makes a stream idle of which only a hint is known, because its worker cannot prepare it,
 // and requests a read of the tail instead. It returns false if the stream has known events.
 func (q *Sequencer[W]) Dismiss(st *Stream[W]) bool {
@@ -150,20 +158,23 @@ func (q *Sequencer[W]) Dismiss(st *Stream[W]) bool {
 	return true
 }
 
-// Followed adds what was read because of a hint. more reports that there may be more events. If the
-// read has failed or found nothing, the next read of the tail is requested. It finds what is there.
-func (q *Sequencer[W]) Followed(st *Stream[W], records []*journaltype.Record, more bool) {
+// Followed adds what was read because of a hint with a claimed version. more reports that there may
+// be more events. If the read has not reached the claimed version, because of an error or because
+// the claim is wrong, a read of the tail is requested. It finds what is there.
+func (q *Sequencer[W]) Followed(st *Stream[W], records []*journaltype.Record, claimed uint64, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(records) == 0 {
-		q.requestPoll()
-		return
+	var last uint64
+	if n := len(records); n > 0 {
+		last = records[n-1].Number
+		st.observe(last)
+		st.buffer.fill(records, q.budget)
 	}
-	last := records[len(records)-1].Number
-	st.observe(last)
-	st.buffer.fill(records, q.budget)
-	if more {
-		st.claims = max(st.claims, last+1)
+	switch {
+	case more:
+		st.claims = max(st.claims, claimed, last+1)
+	case last < claimed:
+		q.requestPoll()
 	}
 }
 
@@ -187,18 +198,31 @@ func (q *Sequencer[W]) announce(id aggregate.ID, version uint64) {
 	if f, waits := w.unannounced[id]; waits && f.number <= version {
 		delete(w.unannounced, id)
 	}
-	if now := q.now(); w.announced == nil || now.Sub(w.period) > announcedFor {
-		w.before, w.announced, w.period = w.announced, map[aggregate.ID]uint64{}, now
-	}
+	w.rotate(q.now())
 	if len(w.announced) < maxAnnounced {
 		w.announced[id] = max(w.announced[id], version)
 	}
 }
 
-// found records an event that a read of the tail has shown.
+// rotate begins another period if the current one has ended.
+func (w *wakes) rotate(now time.Time) {
+	switch since := now.Sub(w.period); {
+	case since > 2*announcedFor:
+		w.before, w.announced, w.period = nil, map[aggregate.ID]uint64{}, now
+	case since > announcedFor:
+		w.before, w.announced, w.period = w.announced, map[aggregate.ID]uint64{}, now
+	}
+}
+
+// found records an event that a read of the tail has shown. After an outage the reports of events
+// may be forgotten, so the first read after it does not count.
 func (q *Sequencer[W]) found(st *Stream[W], number uint64) {
 	w := &q.wakes
 	if !q.caughtUp || number <= st.head || st.claimed && number <= st.acked || !q.Rare() {
+		return
+	}
+	now := q.now()
+	if w.rotate(now); now.Sub(w.read) > announcedFor {
 		return
 	}
 	if len(w.announced) >= maxAnnounced || max(w.announced[st.ID], w.before[st.ID]) >= number || len(w.unannounced) >= maxEarly {
@@ -207,7 +231,7 @@ func (q *Sequencer[W]) found(st *Stream[W], number uint64) {
 	if w.unannounced == nil {
 		w.unannounced = map[aggregate.ID]found{}
 	}
-	w.unannounced[st.ID] = found{number, q.now()}
+	w.unannounced[st.ID] = found{number, now}
 }
 
 // TakeUnannounced returns the number of events that reads of the tail have found, and that no
@@ -217,9 +241,10 @@ func (q *Sequencer[W]) TakeUnannounced() (count uint64) {
 	defer q.mu.Unlock()
 	w := &q.wakes
 	if !q.Rare() {
-		w.announced, w.before, w.unannounced = nil, nil, nil
+		w.announced, w.before, w.unannounced = map[aggregate.ID]uint64{}, nil, nil
 		return 0
 	}
+	w.rotate(q.now())
 	for id, f := range w.unannounced {
 		if q.now().Sub(f.at) >= unannouncedFor {
 			delete(w.unannounced, id)
