@@ -63,12 +63,13 @@ func (d *deliverer) follow(st *stream, after uint64) {
 	defer cancel()
 	read := batch{share: d.budget.Share()}
 	claimed := d.sequencer.TakeHint(st)
-	if err := d.raw.After(ctx, st.ID, after, claimed, read.add); err != nil {
+	found, err := d.raw.After(ctx, st.ID, after, claimed, read.add)
+	if err != nil {
 		d.logger.Debug("Cannot read what a wake-up has announced", watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "error": err})
 	}
 	d.stats.hints.Add(1)
 	d.stats.fetched.Add(uint64(len(read.records)))
-	d.sequencer.Followed(st, read.records, claimed, read.full)
+	d.sequencer.Followed(st, read.records, max(found, after), claimed, read.full)
 }
 
 // batch holds events of a stream that are read at once.

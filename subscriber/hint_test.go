@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
@@ -78,6 +79,38 @@ func TestAHintDeliversTheEventsOfAnotherProcessAtOnce(t *testing.T) {
 	})
 }
 
+func TestAHintOfMoreThanOneReadDeliversAll(t *testing.T) {
+	t.Parallel()
+	for name, each := range map[string]struct{ commits, events, bytes int }{
+		"large events": {1, 5, 200 << 10}, "a large commit": {1, 90, 8 << 10}, "many commits": {20, 50, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onHints(t, func(t *testing.T, db *dynamotest.DB, j *journal.Journal, subscribe func(*testing.T, subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message)) {
+				sub, messages := subscribe(t, hinted(j))
+				caughtUp(t, sub)
+				other := open(t, db.Client())
+				for n := range each.commits {
+					commit := storage.Commit{Aggregate: account("x"), Expected: uint64(n * each.events)}
+					for range each.events {
+						commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: make([]byte, each.bytes)})
+					}
+					testjournal.Append(t, other, commit)
+				}
+				j.Internal().Hint(account("x"), uint64(each.commits*each.events))
+				begun := time.Now()
+				for n := range each.commits * each.events {
+					msg := receive(t, messages)
+					_, number, _ := subscriber.AggregateFromContext(msg.Context())
+					assert.EqualValues(t, n+1, number)
+					msg.Ack()
+				}
+				assert.Less(t, time.Since(begun), time.Minute, "no poll was necessary")
+			})
+		})
+	}
+}
+
 func TestAHintDuringAReadOfTheTailIsNotLost(t *testing.T) {
 	t.Parallel()
 	onHints(t, func(t *testing.T, db *dynamotest.DB, j *journal.Journal, subscribe func(*testing.T, subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message)) {
@@ -128,7 +161,7 @@ func notBelieved(
 	assert.Equal(t, expect("x", 1, 2), receiveAll(t, messages, 2))
 	caughtUp(t, sub)
 	time.Sleep(time.Minute) // positions are stored
-	before := checkpoints(t, db)
+	before := checkpoints(t, db.Client())
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2_000 {
 		id := account([]string{"x", "gone", "never", fmt.Sprint(random.IntN(1000))}[random.IntN(4)])
@@ -143,7 +176,7 @@ func notBelieved(
 		t.Errorf("received %s", msg.Payload)
 	default:
 	}
-	assert.Equal(t, before, checkpoints(t, db), "no row was written")
+	assert.Equal(t, before, checkpoints(t, db.Client()), "no row was written")
 	stats := sub.Stats()
 	assert.Zero(t, stats.Parked+stats.Skipped+stats.Failures+stats.Nacked)
 	assert.NotZero(t, stats.Hints)
@@ -152,11 +185,37 @@ func notBelieved(
 	assert.Equal(t, expect("x", 3, 4), receiveAll(t, messages, 2))
 }
 
+// The aggregates have events, which are not for a group that begins later.
+func TestAForgedHintOfAnAggregateWithEventsWritesNoRow(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		for n := range 20 {
+			write(t, j, fmt.Sprint(n), 0, 3)
+		}
+		time.Sleep(time.Minute)
+		config := hinted(j)
+		config.Failures, config.Start = subscriber.Skip(1), subscriber.Now()
+		sub, messages := subscribe(t, config)
+		caughtUp(t, sub)
+		time.Sleep(time.Minute) // the cursors are stored
+		before := checkpoints(t, client)
+		for n := range 20 {
+			j.Internal().Hint(account(fmt.Sprint(n)), 7)
+		}
+		time.Sleep(time.Minute)
+		assert.Equal(t, before, checkpoints(t, client))
+		write(t, open(t, client), "3", 3, 1)
+		j.Internal().Hint(account("3"), 4)
+		assert.Equal(t, expect("3", 4, 4), receiveAll(t, messages, 1))
+	})
+}
+
 // checkpoints returns the number of rows of the checkpoint table.
-func checkpoints(t *testing.T, db *dynamotest.DB) int {
+func checkpoints(t *testing.T, client *dynamodb.Client) int {
 	t.Helper()
 	table := "checkpoint"
-	found, err := db.Client().Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
+	found, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
 	require.NoError(t, err)
 	return len(found.Items)
 }
@@ -246,5 +305,76 @@ func TestAnUnannouncedEventRestoresNormalPolling(t *testing.T) {
 		assert.Less(t, time.Since(begun), 1200*time.Millisecond)
 		time.Sleep(10 * time.Minute)
 		assert.Equal(t, 10*time.Second, j.Internal().RarePoll())
+	})
+}
+
+func TestWhatWasAnnouncedLongAgoDoesNotHideALossOfHints(t *testing.T) {
+	t.Parallel()
+	for name, announce := range map[string]func(j *journal.Journal){
+		"of many": func(j *journal.Journal) {
+			for n := range 10_000 {
+				j.Internal().Hint(account(fmt.Sprint("busy-", n)), 1)
+			}
+		},
+		"of a version that does not exist": func(j *journal.Journal) { j.Internal().Hint(account("lost"), math.MaxUint64) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+				j, other := rarely(t, client), open(t, client)
+				sub, messages := subscribe(t, subscriber.Config{Journal: j, ConsumerGroup: "group"})
+				caughtUp(t, sub)
+				announce(j)
+				time.Sleep(time.Hour) // all senders have gone
+				write(t, other, "lost", 0, 1)
+				receive(t, messages).Ack()
+				time.Sleep(time.Minute)
+				assert.EqualValues(t, 1, sub.Stats().Unannounced)
+				assert.Zero(t, j.Internal().RarePoll())
+			})
+		})
+	}
+}
+
+func TestAnOutageIsNoLossOfHints(t *testing.T) {
+	t.Parallel()
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		testdb.WithFakeTime(t, func(t *testing.T) {
+			db := dynamotest.New(t)
+			other := testjournal.New(t, db.Client(), journal.Config{Shards: 2, Layout: layout})
+			j := rarely(t, db.Client())
+			sub, messages := subscribe(t, subscriber.Config{Journal: j, ConsumerGroup: "group"})
+			caughtUp(t, sub)
+			throttled := db.Inject(dynamotest.Throttle(), dynamotest.On("Query", "GetItem", "BatchGetItem"))
+			for n := range 60 {
+				write(t, other, fmt.Sprint(n), 0, 1)
+				j.Internal().Hint(account(fmt.Sprint(n)), 1)
+				time.Sleep(3 * time.Second)
+			}
+			throttled.Remove()
+			for range 60 {
+				receive(t, messages).Ack()
+			}
+			time.Sleep(time.Minute)
+			assert.Zero(t, sub.Stats().Unannounced)
+		})
+	})
+}
+
+// The race detector sees whether workers read what the tail changes.
+func TestAggregatesAreServedWhileOthersCommit(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		_, messages := subscribe(t, quick(j))
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for n := range 300 {
+				write(t, j, fmt.Sprint(n), 0, 1)
+			}
+		}()
+		receiveAll(t, messages, 300)
+		<-ended
 	})
 }

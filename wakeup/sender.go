@@ -26,6 +26,7 @@ type Sender struct {
 
 	mu      sync.Mutex
 	pending map[aggregate.ID]uint64
+	sending int // the number of aggregates of the current pass
 	// pass is closed when what is being sent, and what was pending at its begin, is sent or
 	// dropped. It is nil while nothing runs. next is the pass that follows.
 	pass, next chan struct{}
@@ -40,8 +41,8 @@ type SenderStats struct {
 	Commits  uint64 // commits through the journal
 	Messages uint64 // messages published
 	Failures uint64 // failed calls of Publish
-	// Dropped counts the aggregates that were not reported, because 10,000 others were waiting or
-	// Publish failed.
+	// Dropped counts the aggregates that were not reported, because 10,000 others were waiting, or
+	// because Publish failed for one of those that were to be sent with them.
 	Dropped uint64
 }
 
@@ -136,7 +137,7 @@ func (s *Sender) note(id aggregate.ID, version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, waits := s.pending[id]
-	if !waits && len(s.pending) >= maxPending {
+	if !waits && len(s.pending)+s.sending >= maxPending {
 		s.dropped.Add(1)
 		return
 	}
@@ -178,7 +179,7 @@ func (s *Sender) begin() map[aggregate.ID]uint64 {
 		s.next = nil
 		return nil
 	}
-	s.pending = map[aggregate.ID]uint64{}
+	s.pending, s.sending = map[aggregate.ID]uint64{}, len(pending)
 	s.pass, s.next = s.next, make(chan struct{})
 	return pending
 }
@@ -188,7 +189,7 @@ func (s *Sender) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.pass)
-	s.pass = nil
+	s.pass, s.sending = nil, 0
 }
 
 // send publishes what is pending. After a failure it drops the rest, and returns false.

@@ -58,16 +58,17 @@ func (j *Engine) DistrustHints() {
 
 // After yields the events of an aggregate after a number, in order and without a gap, with payloads
 // as they are stored. The reads are strongly consistent. claimed is the version that a hint claims.
-// It only decides how much is requested at once. After may end before the last event; then a later
-// call yields the rest. It yields nothing if the aggregate does not exist or was deleted.
-func (j *Engine) After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) error {
-	err := id.Validate()
-	if err == nil {
-		err = j.Layout.After(ctx, id, number, claimed, yield)
+// After need not read beyond it. After yields nothing if the aggregate does not exist or was deleted,
+// or if the number is inside a commit.
+//
+// found is the highest event that the reads have shown. It is at least the last one that was
+// yielded.
+func (j *Engine) After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) (found uint64, err error) {
+	if err = id.Validate(); err == nil {
+		found, err = j.Layout.After(ctx, id, number, claimed, yield)
 	}
-	switch {
-	case err == nil, errors.Is(err, ErrStop), errors.Is(err, journaltype.ErrNotFound), errors.As(err, new(*journaltype.DeletedError)):
-		return nil
+	if err == nil || errors.Is(err, ErrStop) {
+		return found, nil
 	}
-	return fmt.Errorf("read events after %d of %s: %w", number, id, err)
+	return found, fmt.Errorf("read events after %d of %s: %w", number, id, err)
 }

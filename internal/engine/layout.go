@@ -129,8 +129,8 @@ type Layout interface {
 	// Events yields the events with the numbers from..to in order. It yields all of them or returns
 	// an error.
 	Events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*journaltype.Record) bool) error
-	// After implements Engine.After. It may return journal.ErrNotFound or a *journal.DeletedError.
-	After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) error
+	// After implements Engine.After.
+	After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) (found uint64, err error)
 	// SnapshotBefore returns the latest redundant snapshot of event number or an earlier event. It
 	// returns nil if there is none.
 	SnapshotBefore(ctx context.Context, head journaltype.Head, number uint64) (*journaltype.Snapshot, error)

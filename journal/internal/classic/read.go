@@ -102,32 +102,35 @@ const mostClaimed = 25
 
 // After reads as many events by key as the hint claims, because the head holds the state and may
 // be large. It ends at the claimed version, or at the first event that does not exist.
-func (l *layout) After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) error {
-	for next, atOnce := number+1, uint64(1); next <= max(claimed, number+1); atOnce = mostClaimed {
-		last := min(next+atOnce-1, max(claimed, number+1))
-		numbers := make([]uint64, 0, mostClaimed)
-		for n := next; n <= last; n++ {
-			numbers = append(numbers, n)
+func (l *layout) After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) (found uint64, err error) {
+	claimed = max(claimed, number+1)
+	for next, atOnce := number+1, uint64(1); next <= claimed; atOnce = mostClaimed {
+		numbers := make([]uint64, min(atOnce, claimed-next+1))
+		for i := range numbers {
+			numbers[i] = next + uint64(i)
 		}
 		items, err := l.batchGet(ctx, id, numbers)
 		if err != nil {
-			return err
+			return found, err
 		}
-		found := map[uint64]*journaltype.Record{}
+		records := map[uint64]*journaltype.Record{}
 		for _, it := range items {
 			r, err := l.recordOf(it)
 			if err != nil {
-				return err
+				return found, err
 			}
-			found[r.Number] = r
+			records[r.Number] = r
 		}
-		for ; next <= last; next++ {
-			if found[next] == nil || !yield(found[next]) {
-				return nil
+		for ; len(numbers) > 0 && records[next] != nil; next, numbers = next+1, numbers[1:] {
+			if found = next; !yield(records[next]) {
+				return found, nil
 			}
+		}
+		if len(numbers) > 0 {
+			return found, nil
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // byKey reads the events with the numbers from..to, at most MaxKeys, strongly consistent.

@@ -201,11 +201,11 @@ const mostClaimed = 25
 // After reads the commits that begin after the number, up to the claimed version. It does not read
 // the last commit again, which may be large, so it yields no events of a commit that contains the
 // number.
-func (p *layout) After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) error {
+func (p *layout) After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) (found uint64, err error) {
 	next := number + 1
 	claimed = max(claimed, next)
 	limit := int32(min(claimed-number, mostClaimed)) //nolint:gosec // not above mostClaimed
-	return p.query(ctx, id, strconv.FormatUint(next, 10), endOfNumbers, func(in *dynamodb.QueryInput) { in.Limit = &limit }, func(it *item, err error) error {
+	err = p.query(ctx, id, strconv.FormatUint(next, 10), endOfNumbers, func(in *dynamodb.QueryInput) { in.Limit = &limit }, func(it *item, err error) error {
 		switch {
 		case err != nil || it.isPlaceholder():
 			return err
@@ -213,16 +213,21 @@ func (p *layout) After(ctx context.Context, id aggregate.ID, number, claimed uin
 			return engine.ErrStop
 		}
 		records, err := p.recordsOf(it)
+		if err != nil {
+			return err
+		}
+		found = it.last()
 		for _, r := range records {
 			if next++; !yield(r) {
 				return engine.ErrStop
 			}
 		}
-		if err == nil && next > claimed {
-			err = engine.ErrStop
+		if next > claimed {
+			return engine.ErrStop
 		}
-		return err
+		return nil
 	})
+	return found, err
 }
 
 // eventsOnce reads until the events end, or until one is missing, and then returns errAgain. The

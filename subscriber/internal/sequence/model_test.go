@@ -473,14 +473,15 @@ func (m *model) follow(st *stream, from uint64) {
 		m.hint() // during the read
 	}
 	var records []*journaltype.Record
-	more := false
+	found, cut := from-1, false
 	for n := from; n <= uint64(len(m.events[st.ID.Value])); n++ {
-		if more = m.random.IntN(6) == 0; more {
+		if cut = len(records) > 0 && m.random.IntN(6) == 0; cut {
+			found += uint64(m.random.IntN(2)) // the event that did not fit
 			break
 		}
-		records = append(records, testRecord(st.ID.Value, n, m.events[st.ID.Value][n-1].at))
+		records, found = append(records, testRecord(st.ID.Value, n, m.events[st.ID.Value][n-1].at)), n
 	}
-	m.q.Followed(st, records, claimed, more)
+	m.q.Followed(st, records, found, claimed, cut)
 }
 
 func (m *model) step() {

@@ -101,7 +101,7 @@ func (q *Sequencer[W]) act(id aggregate.ID, w wake) {
 		return
 	}
 	st := q.streams[id.Value]
-	if st != nil && max(w.committed, w.claimed) <= st.head {
+	if version := max(w.committed, w.claimed); version == 0 || st != nil && version <= st.head {
 		return
 	}
 	if q.Memory.isFull(q.unparked()) || q.budget.isFull() {
@@ -158,22 +158,22 @@ func (q *Sequencer[W]) Dismiss(st *Stream[W]) bool {
 	return true
 }
 
-// Followed adds what was read because of a hint with a claimed version. more reports that there may
-// be more events. If the read has not reached the claimed version, because of an error or because
-// the claim is wrong, a read of the tail is requested. It finds what is there.
-func (q *Sequencer[W]) Followed(st *Stream[W], records []*journaltype.Record, claimed uint64, more bool) {
+// Followed adds what was read because of a hint. found is the last event that the read has shown. If
+// that is before the version that the hint claims, the rest is read later if the read was cut short,
+// because more did not fit. Otherwise the claim is wrong, or the read has failed, and a read of the
+// tail is requested. It finds what is there.
+func (q *Sequencer[W]) Followed(st *Stream[W], records []*journaltype.Record, found, claimed uint64, cut bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var last uint64
-	if n := len(records); n > 0 {
-		last = records[n-1].Number
-		st.observe(last)
+	if len(records) > 0 {
+		st.observe(found)
 		st.buffer.fill(records, q.budget)
 	}
 	switch {
-	case more:
-		st.claims = max(st.claims, claimed, last+1)
-	case last < claimed:
+	case found >= claimed:
+	case cut:
+		st.claims = max(st.claims, claimed)
+	default:
 		q.requestPoll()
 	}
 }
