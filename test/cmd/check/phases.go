@@ -30,7 +30,10 @@ var (
 	suite = []string{"./test/suite/..."}
 
 	// The store and the Pub/Sub, and tests that kill processes.
-	core = []string{"./subscriber", "./test/chaos", "./journal", "./journal/internal/...", "./repository/...", "./subscriber/...", "./publisher/..."}
+	core = []string{
+		"./subscriber", "./test/chaos", "./journal", "./dynamotest/internal/compare", "./repository/...",
+		"./journal/internal/...", "./subscriber/...", "./publisher/...",
+	}
 
 	// Most of these compare DynamoDB Local with dynamotest.
 	onLocal = []string{
