@@ -23,7 +23,7 @@ var modules = []string{".", "cmd/millrace", "examples", "test"}
 
 // In the lists, packages that take long come first.
 var (
-	others = []string{"./test/...", "./cmd/millrace/...", "./..."}
+	others = []string{"./test/cmd/sim", "./test/docs/tutorial", "./test/...", "./cmd/millrace/...", "./..."}
 
 	// Watermill's suite publishes ten thousand messages within a minute, so nothing else may run
 	// or be compiled at the same time. Its short form publishes some hundred.
