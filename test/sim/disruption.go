@@ -49,10 +49,13 @@ const (
 	// Rebuilds: a read model is cleared and built again, by resets and removals of its group, while
 	// transactions of its handlers are late.
 	Rebuilds Disruption = "rebuild"
+	// Hints: processes announce their commits to each other. Hints are lost, late and repeated, come
+	// in any order, and some are forged. In half of these worlds idle shards are polled rarely.
+	Hints Disruption = "hint"
 )
 
 // Disruptions lists all disruptions.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports, Rebuilds}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports, Rebuilds, Hints}
 
 // noDisruptions is the value of [World].Disrupt for a world without disruptions.
 const noDisruptions = "none"
@@ -66,6 +69,7 @@ type disruptionPlan struct {
 	imports   int           // number of pages of history
 	exports   int           // number of archives
 	rebuilds  int           // of a read model
+	hints     hintPlan
 	// Average time between two removals of an operator.
 	removes time.Duration
 	// How long the handlers of some aggregates fail.
@@ -148,6 +152,9 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 			c.Timing.BehindAfter, c.NackResendSleep, c.MaxNackResendSleep = time.Second, 500*time.Millisecond, 2*time.Second
 		}
 		d.straggling, d.strikes = draw.Pick(r, 0.3, 1), draw.Pick(r, 0, 1, 2)
+	}
+	if d.has(Hints) {
+		d.hints = newHintPlan(r)
 	}
 	d.measures = len(d.kinds) > 0
 	p.provoke()

@@ -93,6 +93,7 @@ func TestWorlds(t *testing.T) {
 			"omit":     `archived`,
 			"revive":   `removed`,
 			"prune":    `effect`,
+			"believe":  `lost`,
 		}
 	}
 	for sabotage, finds := range sabotages {
