@@ -167,11 +167,14 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 // provoke makes the events happen that show the sabotage.
 func (p *plan) provoke() {
 	switch p.sabotage {
-	case Blink:
+	case Blink, Ignore:
 		p.disruption.measures = true
 		g := &p.groups[0]
 		g.handlers.slow, g.handlers.sagas, g.failures = 0, false, failurePlan{policy: blocks}
 		g.config.Failures, g.config.Timing.PollInterval, g.config.Timing.MaxPollInterval = g.failures.setting(), 100*time.Millisecond, time.Second
+		if p.sabotage == Ignore { // nothing makes members distrust hints before the measurement
+			p.disruption.hints, p.quality.network, p.faults = hintPlan{rare: 10 * time.Second}, draw.Network{}, 0
+		}
 	case Overlook, Unrevise:
 		p.disruption.straggling, p.disruption.strikes = 1, 6
 		p.wrongClocks = false

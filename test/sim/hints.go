@@ -50,11 +50,11 @@ func (b *broker) join(l *life) {
 
 // announce sends hints about a commit. When all is calm, each arrives, and some are still forged.
 func (b *broker) announce(from *journal.Journal, id aggregate.ID, version uint64) {
-	if b.relaying {
+	isCalm := b.world.isCalm()
+	if b.relaying || isCalm && b.world.plan.sabotage == Ignore {
 		return
 	}
 	b.readers = slices.DeleteFunc(b.readers, func(l *life) bool { return l.wire.isDead() })
-	isCalm := b.world.isCalm()
 	for _, l := range b.readers {
 		if l.journal == from {
 			continue

@@ -94,6 +94,7 @@ func TestWorlds(t *testing.T) {
 			"revive":   `removed`,
 			"prune":    `effect`,
 			"believe":  `lost`,
+			"ignore":   `slow`,
 		}
 	}
 	for sabotage, finds := range sabotages {
