@@ -49,8 +49,9 @@ const (
 	// Rebuilds: a read model is cleared and built again, by resets and removals of its group, while
 	// transactions of its handlers are late.
 	Rebuilds Disruption = "rebuild"
-	// Hints: processes announce their commits to each other. Hints are lost, late and repeated, come
-	// in any order, and some are forged. In half of these worlds idle shards are polled rarely.
+	// Hints: processes announce their commits to each other. Hints are lost, late and repeated,
+	// overtake each other, and some are forged. In half of these worlds idle shards are polled
+	// rarely.
 	Hints Disruption = "hint"
 )
 
