@@ -49,10 +49,14 @@ const (
 	// Rebuilds: a read model is cleared and built again, by resets and removals of its group, while
 	// transactions of its handlers are late.
 	Rebuilds Disruption = "rebuild"
+	// Hints: processes announce their commits to each other. Hints are lost, late and repeated,
+	// overtake each other, and some are forged. In half of these worlds idle shards are polled
+	// rarely.
+	Hints Disruption = "hint"
 )
 
 // Disruptions lists all disruptions.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports, Rebuilds}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports, Rebuilds, Hints}
 
 // noDisruptions is the value of [World].Disrupt for a world without disruptions.
 const noDisruptions = "none"
@@ -66,6 +70,7 @@ type disruptionPlan struct {
 	imports   int           // number of pages of history
 	exports   int           // number of archives
 	rebuilds  int           // of a read model
+	hints     hintPlan
 	// Average time between two removals of an operator.
 	removes time.Duration
 	// How long the handlers of some aggregates fail.
@@ -149,6 +154,9 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 		}
 		d.straggling, d.strikes = draw.Pick(r, 0.3, 1), draw.Pick(r, 0, 1, 2)
 	}
+	if d.has(Hints) {
+		d.hints = newHintPlan(r)
+	}
 	d.measures = len(d.kinds) > 0
 	p.provoke()
 	if d.measures && !p.wrongClocks && !d.has(Clocks) && !d.has(Imports) && !d.has(IndexDelays) {
@@ -160,11 +168,14 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 // provoke makes the events happen that show the sabotage.
 func (p *plan) provoke() {
 	switch p.sabotage {
-	case Blink:
+	case Blink, Ignore:
 		p.disruption.measures = true
 		g := &p.groups[0]
 		g.handlers.slow, g.handlers.sagas, g.failures = 0, false, failurePlan{policy: blocks}
 		g.config.Failures, g.config.Timing.PollInterval, g.config.Timing.MaxPollInterval = g.failures.setting(), 100*time.Millisecond, time.Second
+		if p.sabotage == Ignore { // nothing makes members distrust hints before the measurement
+			p.disruption.hints, p.quality.network, p.faults = hintPlan{rare: 10 * time.Second}, draw.Network{}, 0
+		}
 	case Overlook, Unrevise:
 		p.disruption.straggling, p.disruption.strikes = 1, 6
 		p.wrongClocks = false

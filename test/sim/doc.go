@@ -35,6 +35,8 @@
 //   - A read model is built again by resets and removals of its group, while transactions of its
 //     handlers are late (rebuild.go).
 //   - Entries appear late in the tail index (faults.go).
+//   - Processes announce their commits to each other by hints that are lost, late, repeated or
+//     forged, while idle shards are perhaps polled rarely (hints.go).
 //   - Handlers of half of the aggregates fail for a long time (disruption.go), while requests to
 //     remove entries of the list of those behind arrive when there is a newer entry (straggler.go).
 //

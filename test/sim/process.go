@@ -79,6 +79,9 @@ func (l *life) open(ctx context.Context) (err error) {
 	if l.journal, err = w.open(ctx, client, l.process.clock); err != nil {
 		return err
 	}
+	if w.broker != nil {
+		w.broker.join(l)
+	}
 	config := l.process.group.config
 	config.Journal = l.journal
 	if l.process.group.handlers.projection {
@@ -130,6 +133,8 @@ func (l *life) close() {
 	w.oracle.count("expired", int(l.sub.Stats().Expired))
 	w.oracle.count("corrupt", int(l.sub.Stats().Corrupt))
 	w.oracle.count("truncated", int(l.sub.Stats().Truncated))
+	w.oracle.count("hint reads", int(l.sub.Stats().Hints))
+	w.oracle.count("unannounced", int(l.sub.Stats().Unannounced))
 	if err != nil {
 		w.oracle.find(Slow, "%s cannot be closed: %v", l.member.name, err)
 	}
@@ -162,10 +167,14 @@ func (l *life) calmDown() {
 
 // open opens the journal for a process with a clock.
 func (w *world) open(ctx context.Context, client *dynamodb.Client, c *clock) (*journal.Journal, error) {
-	return journal.Open(ctx, client, journal.Config{
+	j, err := journal.Open(ctx, client, journal.Config{
 		RetryBudget: w.plan.trailing / 8,
 		Now:         c.now,
 	})
+	if err == nil && w.broker != nil {
+		w.broker.watch(j)
+	}
+	return j, err
 }
 
 func (w *world) wire(m *member, r *rand.Rand) *wire {

@@ -71,14 +71,20 @@ const (
 	// Prune: after a reset or a removal the positions from before are deleted at once, so that
 	// nothing fences late transactions.
 	Prune Sabotage = "prune"
+	// Believe: a hint counts as a commit of the process, as in a subscriber that believes the
+	// version that a hint claims.
+	Believe Sabotage = "believe"
+	// Ignore: hints cause nothing. No event is lost, but some are late where idle shards are polled
+	// rarely.
+	Ignore Sabotage = "ignore"
 )
 
 // Sabotages lists all kinds of sabotage.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Prune}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Prune, Believe, Ignore}
 
 // disruption returns the disruption that a sabotage needs to be visible, or "" for none.
 func (s Sabotage) disruption() Disruption {
-	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Prune: Rebuilds}[s]
+	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Prune: Rebuilds, Believe: Hints, Ignore: Hints}[s]
 }
 
 // ofSagas reports whether the sabotage affects only process managers.

@@ -51,6 +51,7 @@ type world struct {
 	journal *journal.Journal // for the simulation itself
 	calm    atomic.Bool
 	wires   wires
+	broker  *broker // nil without hints
 	// disturbance is the source of random numbers of running disruptions.
 	disturbance *rand.Rand
 	// When an operator took a shard from its owner last, in nanoseconds.
@@ -78,6 +79,9 @@ func (w World) Run(ctx context.Context) (campaign.Report, error) {
 	}
 	trace := newTrace(w.Trace)
 	run := &world{World: w, plan: plan, trace: trace, oracle: newOracle(trace), disturbance: disturbance}
+	if plan.disruption.has(Hints) {
+		run.broker = &broker{world: run, plan: plan.disruption.hints, random: draw.Derive(disturbance)}
+	}
 	err := run.run(ctx, random)
 	o := run.oracle
 	report := campaign.Report{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -197,8 +198,33 @@ func (w *running) checkStates(
 					id, a.Version, a.State.Count, len(rows))
 			}
 		}
+		if err := w.checkAfter(ctx, j, id, heads[id]); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// checkAfter checks that the reads because of hints yield all events of a thing in order, whatever
+// version the hints claim.
+func (w *running) checkAfter(ctx context.Context, j *journal.Journal, id string, h head) error {
+	next := max(1, h.truncatedBefore)
+	claims := []uint64{0, next + 30, math.MaxUint64}
+	for calls := 0; !h.deleted && next <= h.version; calls++ {
+		begun := next
+		err := j.Internal().After(ctx, nameOf(id), next-1, claims[min(calls, 2)], func(r *journal.Record) bool {
+			if r.Number != next {
+				w.truth.report(Gap, "a hint about thing %s leads from event %d to event %d", id, next-1, r.Number)
+			}
+			next = r.Number + 1
+			return true
+		})
+		if err != nil || next <= begun {
+			w.truth.report(Gap, "a hint about thing %s leads to no event after %d, of %d: %v", id, begun-1, h.version, err)
+			break
+		}
+	}
+	return ctx.Err()
 }
 
 // histories returns all events, or those of one thing, in the order of their numbers.

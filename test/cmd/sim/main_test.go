@@ -93,6 +93,8 @@ func TestWorlds(t *testing.T) {
 			"omit":     `archived`,
 			"revive":   `removed`,
 			"prune":    `effect`,
+			"believe":  `lost`,
+			"ignore":   `slow`,
 		}
 	}
 	for sabotage, finds := range sabotages {
