@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
@@ -370,11 +371,13 @@ func TestAggregatesAreServedWhileOthersCommit(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for n := range 300 {
-				write(t, j, fmt.Sprint(n), 0, 1)
+			for range 300 {
+				(<-messages).Ack()
 			}
 		}()
-		receiveAll(t, messages, 300)
-		<-ended
+		for n := range 300 {
+			write(t, j, fmt.Sprint(n), 0, 1)
+		}
+		await.End(t, ended, "all are delivered")
 	})
 }

@@ -58,8 +58,8 @@ func (j *Engine) DistrustHints() {
 
 // After yields the events of an aggregate after a number, in order and without a gap, with payloads
 // as they are stored. The reads are strongly consistent. claimed is the version that a hint claims.
-// After need not read beyond it. After yields nothing if the aggregate does not exist or was deleted,
-// or if the number is inside a commit.
+// After need not read beyond it. After yields nothing if the aggregate does not exist or was
+// deleted, or if the number is inside a commit.
 //
 // found is the highest event that the reads have shown. It is at least the last one that was
 // yielded.

@@ -209,19 +209,25 @@ func (w *running) checkStates(
 // version the hints claim.
 func (w *running) checkAfter(ctx context.Context, j *journal.Journal, id string, h head) error {
 	next := max(1, h.truncatedBefore)
+	aligned := next == 1 || w.Layout != journal.Packed // a truncation may end inside a commit
 	claims := []uint64{0, next + 30, math.MaxUint64}
 	for calls := 0; !h.deleted && next <= h.version; calls++ {
 		begun := next
-		err := j.Internal().After(ctx, nameOf(id), next-1, claims[min(calls, 2)], func(r *journal.Record) bool {
+		found, err := j.Internal().After(ctx, nameOf(id), next-1, claims[min(calls, 2)], func(r *journal.Record) bool {
 			if r.Number != next {
 				w.truth.report(Gap, "a hint about thing %s leads from event %d to event %d", id, next-1, r.Number)
 			}
 			next = r.Number + 1
 			return true
 		})
-		if err != nil || next <= begun {
-			w.truth.report(Gap, "a hint about thing %s leads to no event after %d, of %d: %v", id, begun-1, h.version, err)
-			break
+		switch {
+		case err == nil && found == 0 && !aligned:
+			next++
+		case err != nil || next <= begun || found != next-1:
+			w.truth.report(Gap, "a hint about thing %s leads from event %d to %d, of %d: %v", id, begun-1, found, h.version, err)
+			return nil
+		default:
+			aligned = true
 		}
 	}
 	return ctx.Err()

@@ -158,10 +158,10 @@ func (q *Sequencer[W]) Dismiss(st *Stream[W]) bool {
 	return true
 }
 
-// Followed adds what was read because of a hint. found is the last event that the read has shown. If
-// that is before the version that the hint claims, the rest is read later if the read was cut short,
-// because more did not fit. Otherwise the claim is wrong, or the read has failed, and a read of the
-// tail is requested. It finds what is there.
+// Followed adds what was read because of a hint. found is the last event that the read has shown.
+// If that is before the version that the hint claims, the rest is read later if the read was cut
+// short, because more did not fit. Otherwise the claim is wrong, or the read has failed, and a read
+// of the tail is requested. It finds what is there.
 func (q *Sequencer[W]) Followed(st *Stream[W], records []*journaltype.Record, found, claimed uint64, cut bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
