@@ -93,32 +93,6 @@ func TestAPhaseBesideOthersEndsBeforeOneThatMustBeAlone(t *testing.T) {
 	assert.Contains(t, out.String(), "FAILED:\n  slow: exit status 1\n")
 }
 
-func TestPhasesBesideOthersRunInTurnAndTheirTestsCount(t *testing.T) {
-	t.Parallel()
-	begun, ended := make(chan struct{}), false
-	c, out := newCheck(true)
-	c.run(t.Context(), []phase{
-		{name: "first", beside: true, do: func(_ context.Context, c *check) error {
-			<-begun
-			c.observe(t, passed("TestA"), skipped("TestB", "a_test.go", "needs Chromium"))
-			ended = true
-			return nil
-		}},
-		{name: "second", beside: true, do: func(context.Context, *check) error {
-			assert.True(t, ended)
-			return nil
-		}},
-		{name: "other", do: func(_ context.Context, c *check) error {
-			close(begun)
-			c.observe(t, skipped("TestA", "a_test.go", "needs dynamotest"))
-			return nil
-		}},
-	})
-	assert.False(t, c.summary())
-	assert.Contains(t, out.String(), "1 tests have passed, 1 have not run")
-	assert.Contains(t, out.String(), "Skipped:\n  needs Chromium: journal: TestB\n")
-}
-
 func TestTheOutputOfATestThatFailsIsPrinted(t *testing.T) {
 	t.Parallel()
 	c, out := newCheck(false)

@@ -25,12 +25,6 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{passed: map[name]bool{}, reasons: map[name]string{}} }
 
-// add adds what another ledger knows.
-func (l *ledger) add(other *ledger) {
-	maps.Copy(l.passed, other.passed)
-	maps.Copy(l.reasons, other.reasons)
-}
-
 // event is a line of `go test -json`; see `go doc test2json`.
 type event struct{ Action, Package, Test, Output string }
 

@@ -103,7 +103,6 @@ func choose(names []string) ([]phase, error) {
 type check struct {
 	out    io.Writer
 	noskip bool
-	yields bool // to the phases that it runs beside
 	tests  *ledger
 
 	times, skipped, failed []string // lines of the summary
@@ -124,52 +123,37 @@ type missing string
 func (m missing) Error() string { return string(m) }
 
 func (c *check) run(ctx context.Context, chosen []phase) {
-	var beside []*background
+	finish := func() {}
 	for n, p := range chosen {
 		title := fmt.Sprintf("\n== %d of %d: %s: %s\n", n+1, len(chosen), p.name, p.about)
-		if p.alone {
-			c.finish(beside)
-			beside = nil
+		if p.beside || p.alone {
+			finish()
+			finish = func() {}
 		}
 		if p.beside && n+1 < len(chosen) {
 			c.printf("%sruns beside the next phases\n", title)
-			beside = append(beside, c.begin(ctx, p, title, beside))
+			finish = c.begin(ctx, p, title)
 			continue
 		}
 		c.perform(ctx, p, title)
 	}
-	c.finish(beside)
+	finish()
 }
 
-// background is a phase that runs beside others.
-type background struct {
-	check
-	printed bytes.Buffer
-	done    chan struct{}
-}
-
-// begin starts a phase beside others, when those of before have ended.
-func (c *check) begin(ctx context.Context, p phase, title string, before []*background) *background {
-	b := &background{check: check{noskip: c.noskip, yields: true, tests: newLedger()}, done: make(chan struct{})}
-	b.out = &b.printed
+// begin starts a phase beside others. The returned function waits for its end and prints its
+// output.
+func (c *check) begin(ctx context.Context, p phase, title string) (finish func()) {
+	var out bytes.Buffer
+	own, done := &check{out: &out, noskip: c.noskip, tests: newLedger()}, make(chan struct{})
 	go func() {
-		defer close(b.done)
-		for _, other := range before {
-			<-other.done
-		}
-		b.perform(ctx, p, title)
+		defer close(done)
+		own.perform(ctx, p, title)
 	}()
-	return b
-}
-
-// finish waits for phases that run beside others, and prints their output.
-func (c *check) finish(beside []*background) {
-	for _, b := range beside {
-		<-b.done
-		c.printf("%s", &b.printed)
-		c.times, c.failed = append(c.times, b.times...), append(c.failed, b.failed...)
-		c.skipped = append(c.skipped, b.skipped...)
-		c.tests.add(b.tests)
+	return func() {
+		<-done
+		c.printf("%s", &out)
+		c.times, c.failed = append(c.times, own.times...), append(c.failed, own.failed...)
+		c.skipped = append(c.skipped, own.skipped...)
 	}
 }
 

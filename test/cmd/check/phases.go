@@ -13,8 +13,7 @@ import (
 type phase struct {
 	name, about string
 	do          func(ctx context.Context, c *check) error
-	// Phases with beside run one after the other, beside the phases after them, until one with
-	// alone.
+	// A phase with beside runs no tests. It runs beside the phases after it, until one with alone.
 	beside, alone bool
 }
 
@@ -91,28 +90,29 @@ var phases = []phase{
 	{name: "prose", about: "the words of comments and docs", do: func(ctx context.Context, c *check) error {
 		return c.do(ctx, "", "go", "run", "./test/cmd/prose")
 	}},
-	{name: "suite", about: "Watermill's suite in its short form, on dynamotest, with the race detector", do: tests{
-		packages: suite, race: true, args: join(three, []string{"-short"}),
-	}.run},
-	// These need processors. The phases after them wait for DynamoDB Local and for browsers much of
-	// their time. Most tests of dynamotest are in simulated time, so that they may be slow.
-	{name: "dynamotest", about: "packages whose goroutines share the most state, on dynamotest, with the race detector", beside: true, do: tests{
-		packages: concurrent, race: true, args: three,
-	}.run},
-	{name: "lint", about: "style, common mistakes and formatting of all modules, by golangci-lint", do: lint, beside: true},
-	{name: "release", about: "fetch, compile, run and install a release as a stranger does", beside: true, do: func(ctx context.Context, c *check) error {
+	{name: "release", about: "fetch, compile, run and install a release as a stranger does", do: func(ctx context.Context, c *check) error {
 		if _, err := exec.LookPath("git"); err != nil {
 			return missing("it needs git")
 		}
 		return c.do(ctx, "", "go", "run", "./test/cmd/releasecheck")
 	}},
+	{name: "suite", about: "Watermill's suite in its short form, on dynamotest, with the race detector", do: tests{
+		packages: suite, race: true, args: join(three, []string{"-short"}),
+	}.run},
+	{name: "dynamotest", about: "packages whose goroutines share the most state, on dynamotest, with the race detector", do: tests{
+		packages: concurrent, race: true, args: three,
+	}.run},
+	// Tests on DynamoDB Local leave much of the processor unused.
+	{name: "lint", about: "style, common mistakes and formatting of all modules, by golangci-lint", do: lint, beside: true},
 	{name: "local", about: "store and Pub/Sub, on DynamoDB Local", do: tests{
 		packages: join(core, onLocal), local: true, instead: onLocal, args: two,
 	}.run},
 	{name: "rest", about: "all else that uses a database, on DynamoDB Local", do: tests{
 		packages: rest, except: pages, local: true, instead: join(examples, once), args: two,
 	}.run},
-	{name: "interop", about: "event-store-adapter-js on the same tables, on DynamoDB Local and Node", do: shareTables},
+	{name: "suite-all", about: "Watermill's whole suite, on DynamoDB Local", alone: true, do: tests{
+		packages: suite, local: true, instead: suite, args: two,
+	}.run},
 	{name: "others", about: "the other packages, on dynamotest: pages, the documentation, the costs, the command, the simulation", do: tests{
 		packages: join(pages, others, simulated), except: join(suite, concurrent, onLocal, once, interop), args: three,
 	}.run},
@@ -122,9 +122,7 @@ var phases = []phase{
 	{name: "many", about: "100,000 aggregates in the console", do: tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
 	}.run},
-	{name: "suite-all", about: "Watermill's whole suite, on DynamoDB Local", alone: true, do: tests{
-		packages: suite, local: true, instead: suite, args: two,
-	}.run},
+	{name: "interop", about: "event-store-adapter-js on the same tables, on DynamoDB Local and Node", do: shareTables},
 }
 
 // golangci is the version of golangci-lint.
@@ -137,6 +135,9 @@ func lint(ctx context.Context, c *check) error {
 			return missing("it needs golangci-lint " + golangci + "; -noskip compiles it")
 		}
 		program = []string{"go", "run", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v" + golangci}
+	}
+	if nice, err := exec.LookPath("nice"); err == nil {
+		program = append([]string{nice, "-n", "19"}, program...)
 	}
 	// One run for all modules reads and analyzes what they share once.
 	program = append(program, "run", "./...")

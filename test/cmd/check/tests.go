@@ -51,7 +51,7 @@ func (r tests) run(ctx context.Context, c *check) error {
 		}
 	}
 	// A result of another clone would count without -count=1.
-	args := []string{"test", "-json", "-vet=off", "-timeout=40m", "-count=1"}
+	args := []string{"test", "-json", "-vet=off", "-timeout=20m", "-count=1"}
 	if r.race {
 		if cgo, err := output(ctx, "go", "env", "CGO_ENABLED"); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (r tests) list(ctx context.Context, packages []string) ([]string, error) {
 
 // goTest runs `go test -json`.
 func (c *check) goTest(ctx context.Context, env, args []string) error {
-	cmd := c.command(ctx, "go", args...)
+	cmd := command(ctx, "go", args...)
 	cmd.Env, cmd.Stderr = env, c.out
 	from, to := io.Pipe()
 	cmd.Stdout = to
@@ -104,14 +104,6 @@ func (c *check) goTest(ctx context.Context, env, args []string) error {
 	err := cmd.Run()
 	_ = to.Close()
 	return errors.Join(err, <-read)
-}
-
-// command returns a command with the priority of the phase.
-func (c *check) command(ctx context.Context, program string, args ...string) *exec.Cmd {
-	if nice, err := exec.LookPath("nice"); err == nil && c.yields {
-		program, args = nice, append([]string{"-n", "10", program}, args...)
-	}
-	return command(ctx, program, args...)
 }
 
 // command returns a command that ends with ctx, as by Ctrl+C.
@@ -136,7 +128,7 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 
 // do runs a command in a folder, and shows its output.
 func (c *check) do(ctx context.Context, folder, program string, args ...string) error {
-	cmd := c.command(ctx, program, args...)
+	cmd := command(ctx, program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, c.out, c.out
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w", cmd, err)
