@@ -60,9 +60,9 @@
 //
 // The App stops when the context of Run ends, or when anything that it runs ends. From then on
 // [App.Ready] returns [ErrNotRunning]. Run stops live feeds first, then the services in the reverse
-// order, then the handlers, then process managers and read models, and finally the publisher. Each
-// of these steps has a time limit, so Run returns within [Config].StopTimeout, or up to 5 seconds
-// later.
+// order, then the handlers, then process managers and read models, then the publisher, and finally
+// the sender of wake-ups. Each of these steps has a time limit, so Run returns within
+// [Config].StopTimeout, or up to 5 seconds later.
 //
 // If commits of the publisher take longer, Run cuts them off and returns publisher.ErrCloseTimeout.
 // Nothing is lost: their Publish calls return errors, events whose handlers have failed are
@@ -190,6 +190,10 @@ func (c Config) validate() error {
 		return &ConfigError{"HandlerTimeout", "is negative; leave it 0 for the default"}
 	case c.StopTimeout < 0:
 		return &ConfigError{"StopTimeout", "is negative; leave it 0 for the default"}
+	case c.Wakeups.Subscriber == nil && c.Wakeups.PollRarely:
+		return &ConfigError{"Wakeups.PollRarely", "needs a Subscriber, which receives the wake-ups"}
+	case c.Wakeups.Subscriber == nil && c.Wakeups.Publisher == nil && c.Wakeups != (wakeup.Config{}):
+		return &ConfigError{"Wakeups", "has neither a Publisher nor a Subscriber"}
 	}
 	return nil
 }
@@ -351,12 +355,17 @@ func (a *App) Backlog() *process.Backlog {
 // which an App has no method. The App runs and closes it.
 func (a *App) Router() *message.Router { return a.router }
 
+// Wakeups returns the sender of wake-ups. It is nil if [Config].Wakeups has no Publisher. The App
+// closes it.
+func (a *App) Wakeups() *wakeup.Sender { return a.sender }
+
 // Marshaler returns the marshaler of commands and events.
 func (a *App) Marshaler() cqrs.CommandEventMarshaler { return a.config.Marshaler }
 
 // Components yields each repository, process manager, subscriber and projection with its name. The
 // name is the aggregate type of a repository or process manager, and the consumer group of a
-// subscriber or projection. metrics.Collectors uses it.
+// subscriber or projection. The sender and the receiver of wake-ups have the name "wakeups".
+// metrics.Collectors uses it.
 func (a *App) Components() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, c := range a.components {

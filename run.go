@@ -14,6 +14,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/wakeup"
 )
 
 // Service is something that runs in addition to the handlers, such as a server.
@@ -252,19 +253,35 @@ func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// stop stops the services, then the handlers, the workers and the publisher.
+// stop stops the services, then the handlers, the workers, the publisher and the sender of
+// wake-ups.
 func (r *run) stop() error {
 	r.stopping.Store(true)
 	deadline := time.Now().Add(r.config.StopTimeout)
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	errs := []error{r.stopFeeds(ctx), r.stopServices(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(deadline)}
-	if r.sender != nil {
-		if err := r.sender.Close(); err != nil {
-			r.config.Logger.Info("Not all wake-ups were sent; other processes find the events when they poll", watermill.LogFields{"err": err})
-		}
-	}
+	r.stopSender(deadline)
 	return errors.Join(errs...)
+}
+
+// stopSender waits for wake-ups to be sent. It has the rest of StopTimeout, but a second at least.
+// Nothing is lost if they are not sent.
+func (r *run) stopSender(deadline time.Time) {
+	if r.sender == nil {
+		return
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- r.sender.Close() }()
+	var err error
+	select {
+	case err = <-closed:
+	case <-time.After(max(time.Second, time.Until(deadline))):
+		err = wakeup.ErrCloseTimeout
+	}
+	if err != nil {
+		r.config.Logger.Info("Not all wake-ups were sent; other processes find the events when they poll", watermill.LogFields{"err": err})
+	}
 }
 
 // stopPublisher waits for commits of the publisher. A call of Publish can outlast the handler or

@@ -60,7 +60,7 @@
 //	millrace_subscriber_hint_reads_total counter
 //		reads by aggregate because of wake-ups from other processes
 //	millrace_subscriber_events_unannounced_total counter
-//		events of other processes that no wake-up has announced while polling was rare
+//		times that a poll found events that no wake-up has announced, while polling was rare
 //	millrace_subscriber_positions_stored_total counter
 //		positions that were stored, with one write each
 //
@@ -178,7 +178,7 @@
 //		aggregates that the received wake-ups report
 //	millrace_wakeup_messages_ignored_total counter
 //		wake-ups about other journals
-//	millrace_wakeup_messages_invalid_total counter
+//	millrace_wakeup_invalid_total counter
 //		messages that are no wake-ups, and reports of invalid ids
 //
 // # Several collectors of one name

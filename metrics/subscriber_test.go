@@ -34,7 +34,7 @@ func TestFiguresHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	s := source{stats: subscriber.Stats{
 		Delivered: 1, Acked: 2, Nacked: 3, Expired: 4, Duplicates: 5, Fetched: 6, Late: 7, Reconciled: 8, Early: 25, Beyond: 20, Filtered: 9, Destroyed: 10,
-		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Skipped: 21, Stopped: 22, Deferred: 23, Retried: 24, Claims: 16, Positions: 17, Hints: 26, Unannounced: 27,
+		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Skipped: 21, Stopped: 22, Deferred: 23, Retried: 24, Claims: 16, Positions: 17, HintReads: 26, Unannounced: 27,
 		Lateness: 18 * time.Second, Ahead: 19 * time.Second,
 	}}
 	assert.Equal(t, map[string]int{

@@ -46,7 +46,7 @@ func NewWakeupReceiverCollector(r WakeupReceiver) prometheus.Collector {
 		named("messages_received_total", "Wake-ups that were received.", func(s wakeup.ReceiverStats) uint64 { return s.Messages }),
 		named("aggregates_received_total", "Aggregates that the received wake-ups report.", func(s wakeup.ReceiverStats) uint64 { return s.Aggregates }),
 		named("messages_ignored_total", "Wake-ups about other journals.", func(s wakeup.ReceiverStats) uint64 { return s.Ignored }),
-		named("messages_invalid_total", "Messages that are no wake-ups, and reports of invalid ids.", func(s wakeup.ReceiverStats) uint64 { return s.Invalid }),
+		named("invalid_total", "Messages that are no wake-ups, and reports of invalid ids.", func(s wakeup.ReceiverStats) uint64 { return s.Invalid }),
 	}}
 }
 

@@ -22,11 +22,11 @@ import (
 // model.run.
 func TestExecuteAndTransactionsEndAsTheTableSays(t *testing.T) {
 	t.Parallel()
-	// Data races do not depend on the cell, so the race detector watches every fourth.
+	// Data races do not depend on the cell, so the race detector watches every twelfth.
 	every, first := 1, 0
 	if testdb.Race {
-		every, first = 4, rand.IntN(4) //nolint:gosec // a test draws
-		t.Logf("every fourth cell, from %d", first)
+		every, first = 12, rand.IntN(12) //nolint:gosec // a test draws
+		t.Logf("every twelfth cell, from %d", first)
 	}
 	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
 		for _, call := range []string{byExecute, byTransaction} {

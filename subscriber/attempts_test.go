@@ -55,8 +55,8 @@ func TestAttemptsAreCountedOverRestarts(t *testing.T) {
 	}
 }
 
-// An entry that was written while the member was alive has the attempts up to then.
-func TestACrashKeepsTheAttemptsThatAreListed(t *testing.T) {
+// After a crash, the next owner counts on from them.
+func TestAnEntryHasTheAttemptsSoFar(t *testing.T) {
 	t.Parallel()
 	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)

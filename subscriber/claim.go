@@ -61,8 +61,8 @@ func (c *committer) claimWrites(id aggregate.ID) bool {
 }
 
 // hasMore reports whether an aggregate of which only a hint is known has events after the position
-// of the group. It writes nothing, unlike a claim. A store of the application cannot be read
-// without a claim.
+// of the group. It writes nothing, unlike a claim. With an external store of positions it reports
+// whether the aggregate has any events.
 func (c *committer) hasMore(id aggregate.ID) (bool, error) {
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()

@@ -159,7 +159,8 @@ func ConsumerGroupFromContext(ctx context.Context) (group string, ok bool) {
 }
 
 // AttemptFromContext returns the number of deliveries of the message, including this one, since its
-// member took over the shard. It is 1 for the first delivery.
+// member took over the shard. It is 1 for the first delivery. Failure policies count on over
+// changes of the member.
 func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
 	c, ok := fromContext(ctx)
 	if !ok {

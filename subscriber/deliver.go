@@ -1,7 +1,6 @@
 package subscriber
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,10 +98,10 @@ func (d *deliverer) serve(st *stream) (again bool) {
 	defer d.serving.Done()
 	d.sequencer.BeginServing(st)
 	if err := d.prepare(st); err != nil {
-		switch {
-		case d.endsWith(err), d.sequencer.Dismiss(st):
+		if d.endsWith(err) || d.sequencer.Dismiss(st) {
 			return false
-		case errors.Is(err, errNothingNew): // it has got events meanwhile
+		}
+		if errors.Is(err, errNothingNew) { // it has got events meanwhile
 			d.sequencer.EndServing(st)
 			return true
 		}
@@ -131,8 +130,11 @@ func (d *deliverer) serve(st *stream) (again bool) {
 func (d *deliverer) prepare(st *stream) error {
 	if !st.IsClaimed() {
 		if d.sequencer.KnownByHint(st) && d.committer.claimWrites(st.ID) {
-			if more, err := d.committer.hasMore(st.ID); err != nil || !more {
-				return cmp.Or(err, errNothingNew)
+			switch more, err := d.committer.hasMore(st.ID); {
+			case err != nil:
+				return err
+			case !more:
+				return errNothingNew
 			}
 		}
 		if err := d.committer.claim(st); err != nil {

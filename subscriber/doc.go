@@ -93,7 +93,8 @@
 //     consistent and clocks differ. So each event is read about three times. Events that are
 //     already that old when they are first read, such as history for a new group, are read once. A
 //     backlog does not postpone trailing reads.
-//   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
+//   - A commit in this process through the same [journal.Journal] wakes the aggregate at once. So
+//     does a wake-up from another process (package wakeup), which is only a reason to read.
 //   - A reconciliation compares the journal with the positions every [Timing.ReconcileInterval]:
 //     all heads in the classic layout, and recent events in the packed layout. It finds events that
 //     the tail shows late or at the wrong place, such as imported events, and events that a program

@@ -65,7 +65,7 @@ func (d *deliverer) follow(st *stream, after uint64) {
 	claimed := d.sequencer.TakeHint(st)
 	found, err := d.raw.After(ctx, st.ID, after, claimed, read.add)
 	if err != nil {
-		d.logger.Debug("Cannot read what a wake-up has announced", watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "error": err})
+		d.logger.Debug("Cannot read what a wake-up has announced", watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "err": err})
 	}
 	d.stats.hints.Add(1)
 	d.stats.fetched.Add(uint64(len(read.records)))

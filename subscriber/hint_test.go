@@ -180,7 +180,7 @@ func notBelieved(
 	assert.Equal(t, before, checkpoints(t, db.Client()), "no row was written")
 	stats := sub.Stats()
 	assert.Zero(t, stats.Parked+stats.Skipped+stats.Failures+stats.Nacked)
-	assert.NotZero(t, stats.Hints)
+	assert.NotZero(t, stats.HintReads)
 	write(t, other, "x", 2, 2)
 	config.Journal.Internal().Hint(account("x"), 4)
 	assert.Equal(t, expect("x", 3, 4), receiveAll(t, messages, 2))
@@ -335,6 +335,21 @@ func TestWhatWasAnnouncedLongAgoDoesNotHideALossOfHints(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestALossOfAllHintsOfABusyAggregateIsNoticed(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j, other := rarely(t, client), open(t, client)
+		sub, messages := subscribe(t, subscriber.Config{Journal: j, ConsumerGroup: "group"})
+		caughtUp(t, sub)
+		for n := range 10 {
+			write(t, other, "lost", n, 1)
+			receive(t, messages).Ack()
+			time.Sleep(time.Second)
+		}
+		assert.NotZero(t, sub.Stats().Unannounced)
+	})
 }
 
 func TestAnOutageIsNoLossOfHints(t *testing.T) {

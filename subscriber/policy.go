@@ -19,10 +19,11 @@ import (
 // can count too many events. [Skip], [PoisonQueue] and [Defer] do not pass over it: its aggregate
 // waits until the item is restored or the head is corrected, or until groups.Groups.Skip.
 //
-// Attempts are counted over changes of the shard's owner. A crash loses those since the aggregate
-// was listed as behind, and [Stop] counts from the last change of the owner. Store outages do not
-// count as attempts. A delivery of several events together ([Position.CommitAhead]) does not count
-// either.
+// Attempts are counted over changes of the shard's owner. A member that ends stores those of up to
+// 1,000 failing aggregates for each shard. A crash loses the attempts since the entry on the behind
+// list was written, or all if there was none. [Stop] counts from the last change of the owner.
+// Store outages do not count as attempts. A delivery of several events together
+// ([Position.CommitAhead]) does not count either.
 //
 // Pauses between attempts double, from 100 ms up to 30 seconds: ten attempts take about a minute,
 // twenty about six, plus the time that the handler takes. [Config.NackResendSleep] and
@@ -104,10 +105,10 @@ func PoisonQueue(attempts int, publisher message.Publisher, topic string) Failur
 //
 // Record and position are written in one transaction, so an event is skipped with its record or not
 // at all. After the last attempt has failed, the owner of the shard does not deliver the event
-// again, even if it has to repeat that write. A member that takes over before the write counts
-// attempts from the start. If positions are in another store ([Config.Positions]), the record is
-// written before the position. A crash in between leaves the record of an event that is delivered
-// again.
+// again, even if it has to repeat that write. A member that takes over before the write delivers
+// the event again, and counts on from the stored attempts. If positions are in another store
+// ([Config.Positions]), the record is written before the position. A crash in between leaves the
+// record of an event that is delivered again.
 //
 // Later events are handled as if the skipped one had been handled, so use Skip only if the events
 // of an aggregate do not depend on each other. Events that fail while a database is down are

@@ -30,9 +30,9 @@ type Stats struct {
 	Reconciled uint64 // events that only a reconciliation found
 	Early      uint64 // early reconciliations, because the tail index lagged
 	Positions  uint64 // positions stored
-	Hints      uint64 // reads by aggregate because of wake-ups from other processes
+	HintReads  uint64 // reads by aggregate because of wake-ups from other processes
 
-	// Unannounced counts the events of other processes that a poll found and no wake-up has
+	// Unannounced counts how often a poll found events of an aggregate that no wake-up has
 	// announced, while polling was rare. See package wakeup.
 	Unannounced uint64
 	// Beyond counts how often a reconciliation found a position beyond the last event of its
@@ -64,7 +64,7 @@ func (c *counters) read() Stats {
 		Corrupt: c.Corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
 		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Skipped: c.skipped.Load(), Deferred: c.deferred.Load(),
 		Retried: c.retried.Load(), Stopped: c.stopped.Load(), Late: c.Late.Load(), Reconciled: c.reconciled.Load(),
-		Early: c.Early.Load(), Beyond: c.Beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(), Hints: c.hints.Load(), Unannounced: c.Unannounced.Load(),
+		Early: c.Early.Load(), Beyond: c.Beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(), HintReads: c.hints.Load(), Unannounced: c.Unannounced.Load(),
 		Lateness: lateness, Ahead: ahead,
 	}
 }

@@ -9,8 +9,9 @@ import (
 type Timing struct {
 	// PollInterval is the pause between two reads of the end of a shard's tail. It grows while
 	// there are no new events, up to MaxPollInterval. It is therefore the latency of events that
-	// other processes commit. A poll costs half a read unit for each shard, or in the packed layout
-	// for each partition of the tail. Defaults: 200 ms and 1 second.
+	// other processes commit, unless these send wake-ups (package wakeup). A poll costs half a read
+	// unit for each shard, or in the packed layout for each partition of the tail. Defaults: 200 ms
+	// and 1 second.
 	PollInterval, MaxPollInterval time.Duration
 
 	// TrailingDelay is the age of events at which the last trailing read reads a part of the tail

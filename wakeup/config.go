@@ -15,7 +15,8 @@ type Config struct {
 	// Journal is the journal whose commits a sender reports, and whose readers a receiver wakes.
 	Journal *journal.Journal
 
-	// Publisher sends the wake-ups of a [Sender]. The caller closes it after the sender.
+	// Publisher sends the wake-ups of a [Sender]. The caller closes it after the sender. After an
+	// error, all that waited is dropped, and the sender pauses for a second.
 	Publisher message.Publisher
 	// Subscriber receives the wake-ups of a [Receiver]. It must deliver each message to each
 	// process, so it has no consumer group or queue group. The caller closes it after the receiver.
@@ -29,16 +30,22 @@ type Config struct {
 	Interval time.Duration
 
 	// PollRarely lets groups and broadcasts of this process that find nothing poll less often while
-	// the receiver runs: up to every MaxPollInterval. Set it only if each process that commits
-	// sends wake-ups. An event that no wake-up has announced restores normal polling for 5 minutes.
+	// the receiver is subscribed: up to every MaxPollInterval. Set it only if each process that
+	// commits sends wake-ups. An event that no wake-up has announced restores normal polling for 5
+	// minutes. It has no effect on a group whose Timing.MaxPollInterval is longer. A subscriber
+	// that connects again by itself counts as subscribed meanwhile.
 	PollRarely bool
-	// MaxPollInterval is the longest pause between two polls with PollRarely. It is the delay of an
-	// event whose wake-up was lost. Default: 10 seconds.
+	// MaxPollInterval is the longest pause between two polls with PollRarely, plus up to a tenth of
+	// it. It is the maximum delay of an event whose wake-up was lost. Default: 10 seconds. Maximum:
+	// 20 seconds.
 	MaxPollInterval time.Duration
 }
 
 // DefaultTopic is the default of [Config].Topic.
 const DefaultTopic = "millrace-wakeups"
+
+// maxPollInterval is shorter than the time for which readers remember what was announced.
+const maxPollInterval = 20 * time.Second
 
 func (c *Config) setDefaults() {
 	c.Topic = cmp.Or(c.Topic, DefaultTopic)
@@ -54,6 +61,8 @@ func (c *Config) validate() error {
 		return &ConfigError{"Interval", "is negative; leave it 0 for the default"}
 	case c.MaxPollInterval < 0:
 		return &ConfigError{"MaxPollInterval", "is negative; leave it 0 for the default"}
+	case c.MaxPollInterval > maxPollInterval:
+		return &ConfigError{"MaxPollInterval", "is over 20 seconds, so the loss of wake-ups could not be noticed"}
 	}
 	return nil
 }

@@ -10,14 +10,13 @@ import (
 // wakeup is the payload of a message.
 type wakeup struct {
 	Journal string `json:"journal"` // name of the journal table
-	Sender  string `json:"sender"`  // unique for each sender
 	// Versions contains the versions of aggregates, by type and id.
 	Versions map[string]map[string]uint64 `json:"versions"`
 }
 
 const (
-	// maxAggregates and maxBytes, of ids, limit a message. JSON takes up to six bytes for a byte of
-	// an id, and brokers accept 256 KB at least.
+	// A message has at most maxAggregates aggregates, and maxBytes bytes of ids. JSON can take six
+	// bytes for one, and brokers accept at least 256 KB.
 	maxAggregates = 500
 	maxBytes      = 32 << 10
 	// maxReceived is the size beyond which a message is ignored. It is larger than maxBytes because

@@ -102,7 +102,7 @@ func (r *Receiver) receive(payload []byte) {
 	w, err := parse(payload)
 	if err != nil {
 		r.invalid.Add(1)
-		r.logger.Debug("Ignored a message that is no wake-up", watermill.LogFields{"topic": r.config.Topic, "error": err})
+		r.logger.Debug("Ignored a message that is no wake-up", watermill.LogFields{"topic": r.config.Topic, "err": err})
 		return
 	}
 	if w.Journal != r.config.Journal.Config().Tables.Journal {

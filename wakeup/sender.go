@@ -27,7 +27,7 @@ type Sender struct {
 	mu      sync.Mutex
 	pending map[aggregate.ID]uint64
 	sending int // the number of aggregates of the current pass
-	// pass is closed when what is being sent, and what was pending at its begin, is sent or
+	// pass is closed when what is being sent, and what was pending when it began, is sent or
 	// dropped. It is nil while nothing runs. next is the pass that follows.
 	pass, next chan struct{}
 
@@ -42,7 +42,7 @@ type SenderStats struct {
 	Messages uint64 // messages published
 	Failures uint64 // failed calls of Publish
 	// Dropped counts the aggregates that were not reported, because 10,000 others were waiting, or
-	// because Publish failed for one of those that were to be sent with them.
+	// because Publish failed for them or for an earlier message of the same round.
 	Dropped uint64
 }
 
@@ -89,7 +89,7 @@ func (s *Sender) Stats() SenderStats {
 
 // Flush waits until all commits before the call are reported or dropped, or until ctx ends. A
 // program that may be stopped at any time, such as a function in AWS Lambda, calls it before it
-// returns. Errors: the error of ctx.
+// returns. In an App, see millrace.App.Wakeups. Errors: the error of ctx.
 func (s *Sender) Flush(ctx context.Context) error {
 	sent := s.waitFor()
 	if sent == nil {
@@ -209,7 +209,7 @@ func (s *Sender) send(pending map[aggregate.ID]uint64) (ok bool) {
 	return true
 }
 
-// failuresPerLog is the number of failures for which one is logged. There is at most one a second.
+// failuresPerLog: one of so many failures is logged.
 const failuresPerLog = 60
 
 // publish publishes a message. A panic of the publisher is an error, since it must not end the

@@ -383,6 +383,8 @@ func TestTheReceiverEndsAlthoughItsSubscriberDoesNot(t *testing.T) {
 func TestASettingThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
 	_, j := newJournal(t)
+	_, err := wakeup.NewReceiver(wakeup.Config{Journal: j, Subscriber: make(relay), MaxPollInterval: time.Minute}, nil)
+	require.ErrorAs(t, err, new(*wakeup.ConfigError), "the loss of wake-ups could not be noticed")
 	for field, c := range map[string]wakeup.Config{
 		"Journal": {}, "Interval": {Journal: j, Interval: -1}, "MaxPollInterval": {Journal: j, MaxPollInterval: -1},
 		"Publisher": {Journal: j}, "Subscriber": {Journal: j, Publisher: &published{}},

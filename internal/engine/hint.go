@@ -13,8 +13,7 @@ import (
 )
 
 // Hint reports to the callers of WatchHints that an aggregate may have new events: a message from
-// outside says so. version is what the message claims, 0 if it claims nothing. Nothing may rely on
-// it.
+// outside says so. version is what the message claims; 0 counts as 1. Nothing may rely on it.
 func (j *Engine) Hint(id aggregate.ID, version uint64) { j.hints.watchers.notify(id, version) }
 
 // WatchHints calls notify for each hint about an aggregate of the type. The rules of Watch apply.
@@ -59,7 +58,8 @@ func (j *Engine) DistrustHints() {
 // After yields the events of an aggregate after a number, in order and without a gap, with payloads
 // as they are stored. The reads are strongly consistent. claimed is the version that a hint claims.
 // After need not read beyond it. After yields nothing if the aggregate does not exist or was
-// deleted, or if the number is inside a commit.
+// deleted, or if the number is inside a commit. In the classic layout it may yield events that were
+// removed or whose aggregate was deleted, until their items are gone.
 //
 // found is the highest event that the reads have shown. It is at least the last one that was
 // yielded.

@@ -26,7 +26,8 @@ type BehindAggregate struct {
 	// Parked is nil if the aggregate is not parked.
 	Parked *Parked
 	// Failure is the last failed attempt at the event Next that was known when the aggregate's
-	// entry on the list was written. Later attempts do not change it. It is nil if the aggregate is
+	// entry on the list was written. Later attempts change it only when the
+	// member ends or gives up the shard. It is nil if the aggregate is
 	// parked or not on the list, or if no attempt had failed by then, as when a handler takes long.
 	// It is also nil if the failed event was handled since.
 	Failure *Failure
@@ -36,7 +37,8 @@ type BehindAggregate struct {
 type Failure struct {
 	Number uint64    // number of the event
 	At     time.Time // time of the attempt
-	// Reason is the error, and how often the event had failed, such as "connection refused, 3
+	// Reason is the error, and how often the event had failed (with Block and Stop since the last
+	// change of the shard's owner), such as "connection refused, 3
 	// times". The error is the handler's error if the handler reports it (subscriber.NackReason).
 	// Limit: 300 bytes, or 1 KB if the aggregate is parked.
 	Reason string

@@ -133,7 +133,7 @@ func (l *life) close() {
 	w.oracle.count("expired", int(l.sub.Stats().Expired))
 	w.oracle.count("corrupt", int(l.sub.Stats().Corrupt))
 	w.oracle.count("truncated", int(l.sub.Stats().Truncated))
-	w.oracle.count("hint reads", int(l.sub.Stats().Hints))
+	w.oracle.count("hint reads", int(l.sub.Stats().HintReads))
 	w.oracle.count("unannounced", int(l.sub.Stats().Unannounced))
 	if err != nil {
 		w.oracle.find(Slow, "%s cannot be closed: %v", l.member.name, err)

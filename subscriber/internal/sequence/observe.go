@@ -13,7 +13,7 @@ func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, fin
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
-		q.found(st, r.Number)
+		q.noteFound(st, r.Number)
 		st.observeTail(r)
 		switch {
 		case st.claimed && r.Number <= st.acked:
@@ -52,7 +52,7 @@ func (q *Sequencer[W]) ObserveTail(records []*journaltype.Record, final int64) (
 			q.duplicates.Add(1)
 		case !q.forgotten.has(st.ID):
 			missed = append(missed, r)
-			q.found(st, r.Number)
+			q.noteFound(st, r.Number)
 		}
 		st.observeTail(r)
 		q.schedule(st, false)

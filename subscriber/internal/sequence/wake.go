@@ -21,18 +21,18 @@ type wakes struct {
 	// announced and before contain the versions that were reported in the current period and in the
 	// one before. unannounced contains events that a read of the tail found first. A report may
 	// still follow. All are empty while polling is not rare.
-	announced, before map[aggregate.ID]uint64
-	period            time.Time // the begin of the current one
-	read              time.Time // the last read of the tail
-	unannounced       map[aggregate.ID]found
+	announced, announcedBefore map[aggregate.ID]uint64
+	period                     time.Time // when the current one began
+	lastRead                   time.Time // of the tail
+	unannounced                map[aggregate.ID]sighting
 }
 
 // wake is what was reported of an aggregate. committed is a version of this process, and claimed
 // one of a hint. Either may be 0.
 type wake struct{ committed, claimed uint64 }
 
-// found is an event that a read of the tail found.
-type found struct {
+// sighting is an event that a read of the tail found.
+type sighting struct {
 	number uint64
 	at     time.Time
 }
@@ -83,7 +83,7 @@ func (q *Sequencer[W]) report(id aggregate.ID, w wake) {
 // the next read shows their events. The caller holds mu.
 func (q *Sequencer[W]) endRead() {
 	early, lost := q.wakes.early, q.wakes.lost
-	q.wakes.early, q.wakes.lost, q.wakes.read = nil, false, q.now()
+	q.wakes.early, q.wakes.lost, q.wakes.lastRead = nil, false, q.now()
 	if !q.caughtUp {
 		return
 	}
@@ -136,15 +136,15 @@ func (q *Sequencer[W]) TakeHint(st *Stream[W]) (claimed uint64) {
 	return claimed
 }
 
-// KnownByHint reports that only a hint says that a stream has events at all.
+// KnownByHint reports whether only a hint says that a stream has events.
 func (q *Sequencer[W]) KnownByHint(st *Stream[W]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !st.claimed && st.head == 0
 }
 
-// Dismiss makes a stream idle of which only a hint is known, because its worker cannot prepare it,
-// and requests a read of the tail instead. It returns false if the stream has known events.
+// Dismiss removes a stream that is known only by a hint, because its worker cannot prepare it, and
+// requests a read of the tail instead. It returns false if the stream has known events.
 func (q *Sequencer[W]) Dismiss(st *Stream[W]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -208,40 +208,42 @@ func (q *Sequencer[W]) announce(id aggregate.ID, version uint64) {
 func (w *wakes) rotate(now time.Time) {
 	switch since := now.Sub(w.period); {
 	case since > 2*announcedFor:
-		w.before, w.announced, w.period = nil, map[aggregate.ID]uint64{}, now
+		w.announcedBefore, w.announced, w.period = nil, map[aggregate.ID]uint64{}, now
 	case since > announcedFor:
-		w.before, w.announced, w.period = w.announced, map[aggregate.ID]uint64{}, now
+		w.announcedBefore, w.announced, w.period = w.announced, map[aggregate.ID]uint64{}, now
 	}
 }
 
-// found records an event that a read of the tail has shown. After an outage the reports of events
-// may be forgotten, so the first read after it does not count.
-func (q *Sequencer[W]) found(st *Stream[W], number uint64) {
+// noteFound records an event that a read of the tail has shown. After an outage the reports of
+// events may be forgotten, so the first read after it does not count.
+func (q *Sequencer[W]) noteFound(st *Stream[W], number uint64) {
 	w := &q.wakes
 	if !q.caughtUp || number <= st.head || st.claimed && number <= st.acked || !q.Rare() {
 		return
 	}
 	now := q.now()
-	if w.rotate(now); now.Sub(w.read) > announcedFor {
+	if w.rotate(now); now.Sub(w.lastRead) > announcedFor {
 		return
 	}
-	if len(w.announced) >= maxAnnounced || max(w.announced[st.ID], w.before[st.ID]) >= number || len(w.unannounced) >= maxEarly {
+	if max(len(w.announced), len(w.announcedBefore)) >= maxAnnounced || max(w.announced[st.ID], w.announcedBefore[st.ID]) >= number || len(w.unannounced) >= maxEarly {
 		return
 	}
 	if w.unannounced == nil {
-		w.unannounced = map[aggregate.ID]found{}
+		w.unannounced = map[aggregate.ID]sighting{}
 	}
-	w.unannounced[st.ID] = found{number, now}
+	if _, waits := w.unannounced[st.ID]; !waits {
+		w.unannounced[st.ID] = sighting{number, now}
+	}
 }
 
-// TakeUnannounced returns the number of events that reads of the tail have found, and that no
-// report has announced within a few seconds.
+// TakeUnannounced returns the number of aggregates of which a read of the tail has found an event
+// that no report has announced within a few seconds.
 func (q *Sequencer[W]) TakeUnannounced() (count uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := &q.wakes
 	if !q.Rare() {
-		w.announced, w.before, w.unannounced = map[aggregate.ID]uint64{}, nil, nil
+		w.announced, w.announcedBefore, w.unannounced = map[aggregate.ID]uint64{}, nil, nil
 		return 0
 	}
 	w.rotate(q.now())

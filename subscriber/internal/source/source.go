@@ -154,8 +154,8 @@ type pauses struct {
 	most time.Duration // the maximum interval while polling is normal
 }
 
-func newPauses(least, most time.Duration) pauses {
-	return pauses{backoff.NewExponentialBackOff(
+func newPauses(least, most time.Duration) *pauses {
+	return &pauses{backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(beforeJitter(least)),
 		backoff.WithMaxInterval(beforeJitter(most)),
 		backoff.WithRandomizationFactor(pollJitter),
@@ -165,7 +165,7 @@ func newPauses(least, most time.Duration) pauses {
 
 // next returns the next pause. rare is the maximum interval while polling is rare, or 0. Jitter
 // makes a rare pause up to a tenth longer.
-func (p pauses) next(rare time.Duration) time.Duration {
+func (p *pauses) next(rare time.Duration) time.Duration {
 	interval := max(rare, beforeJitter(p.most))
 	if interval < p.MaxInterval {
 		p.Reset() // polling is normal again

@@ -11,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,16 +30,36 @@ import (
 // broker runs a broker, and returns wake-ups over it.
 type broker func(t *testing.T) wakeup.Config
 
-var brokers = map[string]broker{"NATS": overNATS, "Redis": overRedis}
+var brokers = map[string]broker{"NATS": overNATS, "JetStream": overJetStream, "Redis": overRedis}
 
-func overNATS(t *testing.T) wakeup.Config {
+func runNATS(t *testing.T, jetStream bool) (url string) {
 	t.Helper()
-	ns, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true})
+	ns, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, JetStream: jetStream, StoreDir: t.TempDir()})
 	require.NoError(t, err)
 	go ns.Start()
 	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
 	require.True(t, ns.ReadyForConnections(time.Minute))
-	c, err := wake.OverNATS(ns.ClientURL(), watermill.NopLogger{})
+	return ns.ClientURL()
+}
+
+func overNATS(t *testing.T) wakeup.Config {
+	t.Helper()
+	c, err := wake.OverNATS(runNATS(t, false), watermill.NopLogger{})
+	require.NoError(t, err)
+	return c
+}
+
+func overJetStream(t *testing.T) wakeup.Config {
+	t.Helper()
+	url := runNATS(t, true)
+	admin, err := nats.Connect(url)
+	require.NoError(t, err)
+	t.Cleanup(admin.Close)
+	streams, err := admin.JetStream()
+	require.NoError(t, err)
+	_, err = streams.AddStream(&nats.StreamConfig{Name: wakeup.DefaultTopic, MaxAge: time.Minute, Storage: nats.MemoryStorage})
+	require.NoError(t, err)
+	c, err := wake.OverJetStream(url, watermill.NopLogger{})
 	require.NoError(t, err)
 	return c
 }

@@ -1,6 +1,8 @@
 package wake
 
 import (
+	"errors"
+
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/redis/go-redis/v9"
@@ -21,5 +23,8 @@ func OverRedis(address string, logger watermill.LoggerAdapter) (wakeup.Config, e
 	sub, err := redisstream.NewSubscriber(redisstream.SubscriberConfig{
 		Client: redis.NewClient(options), DisableIndefiniteInitialBlock: true,
 	}, logger)
-	return wakeup.Config{Publisher: pub, Subscriber: sub}, err
+	if err != nil {
+		return wakeup.Config{}, errors.Join(err, pub.Close())
+	}
+	return wakeup.Config{Publisher: pub, Subscriber: sub}, nil
 }
