@@ -326,7 +326,8 @@ func TestWhatWasAnnouncedLongAgoDoesNotHideALossOfHints(t *testing.T) {
 				sub, messages := subscribe(t, subscriber.Config{Journal: j, ConsumerGroup: "group"})
 				caughtUp(t, sub)
 				announce(j)
-				time.Sleep(30 * time.Minute) // all senders have gone; a reconciliation comes after an hour
+				// All senders have gone. A reconciliation comes after an hour.
+				time.Sleep(30 * time.Minute)
 				write(t, other, "lost", 0, 1)
 				receive(t, messages).Ack()
 				time.Sleep(time.Minute)
