@@ -85,7 +85,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -291,25 +290,6 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	return a, nil
 }
 
-// addWakeups creates the sender and the receiver of wake-ups, if the App has them.
-func (a *App) addWakeups() (err error) {
-	config := a.config.Wakeups
-	config.Journal = a.journal
-	if config.Publisher != nil {
-		if a.sender, err = wakeup.NewSender(config, a.config.Logger); err != nil {
-			return err
-		}
-		a.addComponent("wakeups", a.sender)
-	}
-	if config.Subscriber != nil {
-		if a.receiver, err = wakeup.NewReceiver(config, a.config.Logger); err != nil {
-			return err
-		}
-		a.addComponent("wakeups", a.receiver)
-	}
-	return nil
-}
-
 // starting returns a context for requests of the start. A delay of these is logged.
 func (c Config) starting(ctx context.Context) context.Context {
 	return dynamo.OnSlowStart(ctx, func(err error) {
@@ -355,10 +335,6 @@ func (a *App) Backlog() *process.Backlog {
 // which an App has no method. The App runs and closes it.
 func (a *App) Router() *message.Router { return a.router }
 
-// Wakeups returns the sender of wake-ups. It is nil if [Config].Wakeups has no Publisher. The App
-// closes it.
-func (a *App) Wakeups() *wakeup.Sender { return a.sender }
-
 // Marshaler returns the marshaler of commands and events.
 func (a *App) Marshaler() cqrs.CommandEventMarshaler { return a.config.Marshaler }
 
@@ -388,44 +364,3 @@ func (a *App) Running() <-chan struct{} { return a.running }
 
 // Stopped returns a channel that is closed when [App.Run] has ended.
 func (a *App) Stopped() <-chan struct{} { return a.stopped }
-
-// Ready returns nil if the App has started, is not stopping, and can read the journal. It costs
-// half a read unit. Errors: [ErrNotRunning] and those of journal.Journal.Version.
-func (a *App) Ready(ctx context.Context) error {
-	select {
-	case <-a.running:
-	default:
-		return ErrNotRunning
-	}
-	if a.stopping.Load() {
-		return ErrNotRunning
-	}
-	// No aggregate has this id.
-	_, err := a.journal.Version(ctx, aggregate.ID{Type: "millrace", Value: "ready"})
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// readyTimeout is the time that a readiness check waits for the journal.
-const readyTimeout = 2 * time.Second
-
-// ReadyHandler returns an HTTP handler for readiness checks. It replies 200 if [App.Ready] returns
-// nil within two seconds. Otherwise it replies 503 and logs the error.
-func (a *App) ReadyHandler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		if err := a.Ready(ctx); err != nil {
-			if errors.Is(err, ErrNotRunning) {
-				a.config.Logger.Debug("The app is not ready", watermill.LogFields{"reason": err})
-			} else {
-				a.config.Logger.Error("The app is not ready", err, nil)
-			}
-			http.Error(w, "not ready", http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = w.Write([]byte("ready\n"))
-	})
-}

@@ -14,7 +14,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/subscriber"
-	"github.com/millrace-dev/millrace/wakeup"
 )
 
 // Service is something that runs in addition to the handlers, such as a server.
@@ -263,25 +262,6 @@ func (r *run) stop() error {
 	errs := []error{r.stopFeeds(ctx), r.stopServices(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(deadline)}
 	r.stopSender(deadline)
 	return errors.Join(errs...)
-}
-
-// stopSender waits for wake-ups to be sent. It has the rest of StopTimeout, but a second at least.
-// Nothing is lost if they are not sent.
-func (r *run) stopSender(deadline time.Time) {
-	if r.sender == nil {
-		return
-	}
-	closed := make(chan error, 1)
-	go func() { closed <- r.sender.Close() }()
-	var err error
-	select {
-	case err = <-closed:
-	case <-time.After(max(time.Second, time.Until(deadline))):
-		err = wakeup.ErrCloseTimeout
-	}
-	if err != nil {
-		r.config.Logger.Info("Not all wake-ups were sent; other processes find the events when they poll", watermill.LogFields{"err": err})
-	}
 }
 
 // stopPublisher waits for commits of the publisher. A call of Publish can outlast the handler or
