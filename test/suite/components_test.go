@@ -30,11 +30,19 @@ var ownTests = []string{"pubsub_test.go", "pubsub_internal_test.go", "pubsub_ben
 // failsAfter is a time limit after which a test fails.
 var failsAfter = regexp.MustCompile(`time\.After\([^\n]*\):(\n.*(Fatal|Fail|Error)\()`)
 
-// limits are other time limits, which would be too short for a busy machine: old and new text by
-// file.
-var limits = map[string][]string{
-	"components/fanin/fanin_test.go":                 {"cancelAfter = time.Millisecond * 100", "cancelAfter = 5 * time.Second"},
-	"components/forwarder/forwarder_test.go":         {"time.Second*5", "time.Minute"},
+// readsFor is a time limit of a read that must return all messages.
+var readsFor = regexp.MustCompile(`(BulkRead\([^\n]*), time\.Second(\*10)?\)`)
+
+// corrections are old and new text by file. Most are other time limits that would be too short for
+// a busy machine. The reader of router_test.go acks each message that it reads. It must not ack a
+// message before the handler nacks it, and the handler must not nack twice.
+var corrections = map[string][]string{
+	"components/fanin/fanin_test.go":         {"cancelAfter = time.Millisecond * 100", "cancelAfter = 5 * time.Second"},
+	"components/forwarder/forwarder_test.go": {"time.Second*5", "time.Minute"},
+	"message/router_test.go": {
+		"messageReceived <- msg\n\n\t\t\tif !internal", "messageReceived <- msg.Copy()\n\n\t\t\tif !internal",
+		"msg.Nack()\n\t\t\t\tclose(nackSend)", "close(nackSend)\n\t\t\t\tmsg.Nack()",
+	},
 	"message/router/middleware/deduplicator_test.go": {"time.Millisecond*50", "5*time.Second", "wait := time.Millisecond * 5", "wait := 2 * time.Second"},
 	"pubsub/gochannel/fanout_test.go": {
 		"context.Background(), time.Second)", "context.Background(), time.Minute)",
@@ -126,10 +134,10 @@ func copyWatermill(t *testing.T) string {
 	return folder
 }
 
-// usersOfGoChannel returns the packages whose tests use a GoChannel, and extends their time limits.
+// usersOfGoChannel returns the packages whose tests use a GoChannel, and corrects the tests.
 func usersOfGoChannel(t *testing.T, folder string) (packages []string) {
 	t.Helper()
-	extended := 0
+	corrected := 0
 	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") || strings.Contains(path, "_examples") {
 			return err
@@ -143,15 +151,16 @@ func usersOfGoChannel(t *testing.T, folder string) (packages []string) {
 		if p := filepath.ToSlash(filepath.Dir(name)); !slices.Contains(packages, p) {
 			packages = append(packages, p)
 		}
-		longer := failsAfter.ReplaceAll(text, []byte("time.After(time.Minute):$1"))
-		for limit := range slices.Chunk(limits[filepath.ToSlash(name)], 2) {
-			require.Equal(t, 1, bytes.Count(longer, []byte(limit[0])), "%s: %s", name, limit[0])
-			longer = bytes.ReplaceAll(longer, []byte(limit[0]), []byte(limit[1]))
-			extended++
+		text = failsAfter.ReplaceAll(text, []byte("time.After(time.Minute):$1"))
+		text = readsFor.ReplaceAll(text, []byte("$1, time.Minute)"))
+		for change := range slices.Chunk(corrections[filepath.ToSlash(name)], 2) {
+			require.Equal(t, 1, bytes.Count(text, []byte(change[0])), "%s: %s", name, change[0])
+			text = bytes.ReplaceAll(text, []byte(change[0]), []byte(change[1]))
+			corrected++
 		}
 		require.NoError(t, os.Remove(path)) // it is read-only
-		return os.WriteFile(path, longer, 0o600)
+		return os.WriteFile(path, text, 0o600)
 	}))
-	require.Equal(t, 6, extended, "each of the limits occurs once")
+	require.Equal(t, 8, corrected, "each of the texts occurs once")
 	return packages
 }
