@@ -22,12 +22,12 @@ func (q *Sequencer[W]) Progress() Progress[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := Progress[W]{Saved: q.saved, Next: Cursor{q.final, q.reconciledAt}, rewinds: q.rewinds}
-	hold := func(st *Stream[W]) { p.Next.At = min(p.Next.At, st.hintAt) }
+	hold := func(st *Stream[W]) { p.Next.At = min(p.Next.At, st.shownAt) }
 	for st := range q.dirty { // acked and not stored yet
 		if st.covered() {
 			continue
 		}
-		if st.hint > 0 {
+		if st.shown > 0 {
 			hold(st)
 		}
 		if st.reconciled > st.Stored.Load() {
@@ -53,13 +53,13 @@ func (q *Sequencer[W]) Progress() Progress[W] {
 			}
 			// After a restart only a reconciliation would find the event.
 			p.Next.ReconciledAt = q.saved.ReconciledAt
-			if st.hint > st.acked && st.hint != st.reconciled {
+			if st.shown > st.acked && st.shown != st.reconciled {
 				// The cursor must stay before the event that the tail has shown.
 				hold(st)
 			}
-		case st.hint == 0, st.claimed && st.hint <= st.acked:
+		case st.shown == 0, st.claimed && st.shown <= st.acked:
 			// The tail has not shown it yet.
-		case st.hintAt >= q.final:
+		case st.shownAt >= q.final:
 			// The cursor does not get there yet.
 		case q.isStuck(st, now):
 			p.List = append(p.List, st)

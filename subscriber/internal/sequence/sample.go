@@ -34,5 +34,5 @@ func (q *Sequencer[W]) TakeMissed() (id aggregate.ID, version uint64, missed boo
 		return aggregate.ID{}, 0, false
 	}
 	q.sample = sample[W]{}
-	return s.stream.ID, s.version, s.stream.hint < s.version && q.streams[s.stream.ID.Value] == s.stream
+	return s.stream.ID, s.version, s.stream.shown < s.version && q.streams[s.stream.ID.Value] == s.stream
 }

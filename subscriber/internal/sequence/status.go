@@ -32,11 +32,11 @@ func (q *Sequencer[W]) Status(fresh bool) Status {
 		}
 		// Use the time of the first unacked event if it is in memory. Otherwise use that of the
 		// last one, which is too late.
-		at := st.hintAt
+		at := st.shownAt
 		if len(st.buffer.records) > 0 {
 			at = st.buffer.records[0].WrittenAt.UnixMilli()
 		}
-		if !st.drained() && st.hint > 0 && (oldest == 0 || at < oldest) {
+		if !st.drained() && st.shown > 0 && (oldest == 0 || at < oldest) {
 			oldest = at
 		}
 	}

@@ -23,12 +23,12 @@ type Stream[W any] struct {
 	head    uint64
 	buffer  buffer
 
-	// hint is the highest event that a read of the tail, a reconciliation or a corrupt item has
-	// shown. hintAt is its time in milliseconds, or the time up to which the tail was final. The
-	// shard's cursor may pass hintAt only when the event is acked and stored, or when the stream is
-	// listed as behind. After a restart this event shows that the stream has unhandled events.
-	hint   uint64
-	hintAt int64
+	// shown is the highest event that a read of the tail, a reconciliation or a corrupt item has
+	// shown. shownAt is its time in milliseconds, or the time up to which the tail was final. The
+	// shard's cursor may pass shownAt only when the event is acked and stored, or when the stream
+	// is listed as behind. After a restart this event shows that the stream has unhandled events.
+	shown   uint64
+	shownAt int64
 	// pending is the time since which the stream has unhandled events. It is zero if it has none.
 	pending time.Time
 	// serving is the time since which a worker serves it. It is zero if none does.
@@ -82,8 +82,8 @@ func (s *Stream[W]) observe(number uint64) { s.head = max(s.head, number) }
 // observeTail records that the tail has shown an event.
 func (s *Stream[W]) observeTail(r *journaltype.Record) {
 	s.observe(r.Number)
-	if r.Number > s.hint || r.Number == s.reconciled {
-		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
+	if r.Number > s.shown || r.Number == s.reconciled {
+		s.shown, s.shownAt = r.Number, r.WrittenAt.UnixMilli()
 	}
 	if r.Number >= s.reconciled {
 		s.reconciled = 0
@@ -95,13 +95,13 @@ func (s *Stream[W]) observeTail(r *journaltype.Record) {
 func (s *Stream[W]) observeReconciled(r *journaltype.Record) {
 	s.observe(r.Number)
 	stored := s.Stored.Load()
-	// A commit of this process may have reported the event without a hint.
-	if r.Number <= max(s.hint, stored) {
+	// A commit of this process may have reported the event before the tail has shown it.
+	if r.Number <= max(s.shown, stored) {
 		return
 	}
 	s.reconciled = r.Number
-	if s.hint <= stored {
-		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
+	if s.shown <= stored {
+		s.shown, s.shownAt = r.Number, r.WrittenAt.UnixMilli()
 	}
 }
 
