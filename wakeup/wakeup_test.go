@@ -299,8 +299,13 @@ func TestTheReceiverIgnoresWhatIsNoWakeUp(t *testing.T) {
 	broker := gochannel.NewGoChannel(gochannel.Config{BlockPublishUntilSubscriberAck: true, Persistent: true}, nil)
 	defer func() { require.NoError(t, broker.Close()) }()
 	_, j := newJournal(t)
+	var mu sync.Mutex
 	hints := map[aggregate.ID]uint64{}
-	defer j.Internal().WatchHints("order", func(id aggregate.ID, version uint64) { hints[id] = version })()
+	defer j.Internal().WatchHints("order", func(id aggregate.ID, version uint64) {
+		mu.Lock()
+		defer mu.Unlock()
+		hints[id] = version
+	})()
 	receiver := run(t, wakeup.Config{Journal: j, Subscriber: broker})
 	for _, payload := range []string{
 		``, `null`, `[]`, `"order"`, `{"journal":"journal","versions":{"order":{"1":-1}}}`, `{"journal":"journal","versions":{"order":[1]}}`,
@@ -311,8 +316,12 @@ func TestTheReceiverIgnoresWhatIsNoWakeUp(t *testing.T) {
 	} {
 		require.NoError(t, broker.Publish(wakeup.DefaultTopic, message.NewMessage(watermill.NewUUID(), []byte(payload))))
 	}
+	await.True(t, "all messages have arrived", func() bool { // it may subscribe after they were sent
+		mu.Lock()
+		defer mu.Unlock()
+		return len(hints) == 2 && receiver.Stats() == wakeup.ReceiverStats{Messages: 11, Aggregates: 2, Ignored: 2, Invalid: 10}
+	})
 	assert.Equal(t, map[aggregate.ID]uint64{order("3"): 7, order("8"): 1<<64 - 1}, hints)
-	assert.Equal(t, wakeup.ReceiverStats{Messages: 11, Aggregates: 2, Ignored: 2, Invalid: 10}, receiver.Stats())
 }
 
 // flaky is a subscriber that fails, and then ends after each message.
