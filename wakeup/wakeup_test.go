@@ -316,7 +316,7 @@ func TestTheReceiverIgnoresWhatIsNoWakeUp(t *testing.T) {
 	} {
 		require.NoError(t, broker.Publish(wakeup.DefaultTopic, message.NewMessage(watermill.NewUUID(), []byte(payload))))
 	}
-	await.True(t, "all messages have arrived", func() bool { // it may subscribe after they were sent
+	await.True(t, "all messages have arrived", func() bool { // it may subscribe late
 		mu.Lock()
 		defer mu.Unlock()
 		return len(hints) == 2 && receiver.Stats() == wakeup.ReceiverStats{Messages: 11, Aggregates: 2, Ignored: 2, Invalid: 10}

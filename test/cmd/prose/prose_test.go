@@ -10,18 +10,16 @@ import (
 func TestRefusedWordsAreFound(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
-		"// F sweeps the shard.\nfunc F() {}":                                              `f.go:3: "sweeps"`,
-		"// F is a mark-and-sweep collector.\nfunc F() {}":                                 "",
-		"// F returns a number anew.\nfunc F() {}":                                         `f.go:3: "anew"`,
-		"var err = errors.New(\"the roster is full\")":                                     `f.go:3: "roster"`,
-		"func strikeOff() {}":                                                              `f.go:3: "strike off"`,
-		"// F mends it.\nfunc F() {}":                                                      `f.go:3: "mends"`,
-		"func mends() {}":                                                                  "",
-		"// F gives, tells, hears, offers and carries it out.\nfunc F() {}":                "",
-		"// An average.\nvar averages, screws int":                                         "",
-		"//prose:allow sweep: the term of the wire protocol\n\n// A sweep.\nvar sweep int": "",
-		"//prose:allow sweep:\n\n// A sweep.\nvar x int":                                   `f.go:5: "sweep"`,
-		"//go:generate sweep\nvar x int":                                                   "",
+		"// F returns a number anew.\nfunc F() {}":                                      `f.go:3: "anew"`,
+		"var err = errors.New(\"the roster is full\")":                                  `f.go:3: "roster"`,
+		"func strikeOff() {}":                                                           `f.go:3: "strike off"`,
+		"// F mends it.\nfunc F() {}":                                                   `f.go:3: "mends"`,
+		"func mends() {}":                                                               "",
+		"// F gives, tells, hears, offers and carries it out.\nfunc F() {}":             "",
+		"// An average.\nvar averages, screws int":                                      "",
+		"//prose:allow crew: the term of the wire protocol\n\n// A crew.\nvar crew int": "",
+		"//prose:allow crew:\n\n// A crew.\nvar x int":                                  `f.go:5: "crew"`,
+		"//go:generate crew\nvar x int":                                                 "",
 	} {
 		assertFound(t, check("f.go", []byte("package f\n\n"+source+"\n")), want, source)
 	}

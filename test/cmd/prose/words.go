@@ -14,7 +14,6 @@ var words string
 type rule struct {
 	name    string         // an exception refers to the rule by this name
 	words   *regexp.Regexp // the refused words, regardless of case
-	allowed *regexp.Regexp // phrases in which a refused word is right, or nil
 	instead string
 	inText  bool
 	inNames bool
@@ -33,24 +32,13 @@ func parseRules(list string) (rules []rule) {
 		if len(columns) < 4 {
 			panic(fmt.Sprintf("line %d of words.txt has %d columns, fewer than 4", n+1, len(columns)))
 		}
-		r := rule{
-			name: columns[0], words: phrases(columns[2]), instead: columns[3],
+		rules = append(rules, rule{
+			name: columns[0], words: regexp.MustCompile(`(?i)\b(` + columns[2] + `)\b`), instead: columns[3],
 			inText: columns[1] != "names", inNames: columns[1] != "text",
-		}
-		if len(columns) > 4 {
-			r.allowed = phrases(columns[4])
-		}
-		rules = append(rules, r)
+		})
 	}
 	return rules
 }
 
-func phrases(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)\b(` + words + `)\b`) }
-
 // find returns a refused word of a text, or an empty string.
-func (r rule) find(text string) string {
-	if r.allowed != nil {
-		text = r.allowed.ReplaceAllString(text, "")
-	}
-	return r.words.FindString(text)
-}
+func (r rule) find(text string) string { return r.words.FindString(text) }
