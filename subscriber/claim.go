@@ -154,8 +154,8 @@ func (c *committer) takeOver(st *stream) error {
 }
 
 // headNow returns the number of an aggregate's last event.
-func (c *committer) headNow(ctx context.Context, id aggregate.ID) (uint64, error) {
-	version, err := c.raw.Version(ctx, id)
+func (s *subscription) headNow(ctx context.Context, id aggregate.ID) (uint64, error) {
+	version, err := s.raw.Version(ctx, id)
 	var deleted *journal.DeletedError
 	switch {
 	case errors.As(err, &deleted):

@@ -28,6 +28,9 @@ type committer struct {
 	// revisions counts the writes to the behind list.
 	revisions atomic.Uint64
 	saved     bool // whether this owner has stored the cursor; only flush uses it
+	// deferredDue returns the time of the first attempt at a deferred event. It is nil before the
+	// end of the term.
+	deferredDue func() time.Time
 }
 
 func newCommitter(t *term, q *sequencer, r checkpoint.Membership) *committer {
@@ -52,7 +55,7 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 		at = progress.Cursor.UnixMilli()
 	}
 	reconciled := progress.Reconciled
-	if reconciled.IsZero() {
+	if reconciled.IsZero() && !c.hinted() {
 		// Reading the tail from its beginning finds as much as a reconciliation.
 		reconciled = c.now()
 	}
@@ -113,7 +116,7 @@ func (c *committer) flush(cursor bool) []error {
 		})
 	}
 	errs := c.inParallel(rows)
-	if cursor && !c.broadcast && !c.IsLost() && !hangs.Load() {
+	if cursor && !c.broadcast && !c.hinted() && !c.IsLost() && !hangs.Load() {
 		once, cancel := context.WithTimeout(c.closing, writeTimeout)
 		defer cancel()
 		errs = append(errs, c.saveCursor(once))
@@ -121,8 +124,12 @@ func (c *committer) flush(cursor bool) []error {
 	return errs
 }
 
+// hinted reports whether only hints are handled, and the tail is not read.
+func (c *committer) hinted() bool { return c.visit != nil && !c.visit.sweep }
+
 // finish stores all remaining positions when the shard ends, and retries after errors.
-func (c *committer) finish() {
+func (c *committer) finish(deferredDue func() time.Time) {
+	c.deferredDue = deferredDue
 	ctx, cancel := context.WithTimeout(c.closing, writeTimeout)
 	defer cancel()
 	errs := c.flush(true)
@@ -146,7 +153,7 @@ const attemptsAtEnd = 1000
 // listAttempts stores how often the next events of streams have failed, so that the next owner
 // continues to count. A crash loses the attempts since the entry was written.
 func (c *committer) listAttempts(ctx context.Context) {
-	if !c.config.Failures.counts() {
+	if !c.config.Failures.counts() && c.visit == nil {
 		return
 	}
 	var rows []func() error
@@ -266,8 +273,9 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	// A former owner may rely on entries that it has written, and let its cursor pass their events.
 	// So no entry is deleted before this owner has stored the cursor, which fences that of the
 	// former owner.
-	if p.Next != p.Saved || len(p.Unlist) > 0 && !c.saved {
-		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.Next.At), p.Next.ReconciledAt); err != nil {
+	due := c.due()
+	if p.Next != p.Saved || len(p.Unlist) > 0 && !c.saved || !due.IsZero() {
+		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.Next.At), p.Next.ReconciledAt, due); err != nil {
 			return err
 		}
 		c.sequencer.SaveCursor(p)
@@ -278,6 +286,22 @@ func (c *committer) saveCursor(ctx context.Context) error {
 		rows = append(rows, func() error { return c.unlist(ctx, st) })
 	}
 	return worst(c.inParallel(rows))
+}
+
+// due returns the time at which a sweep must visit the shard again although the tail shows nothing
+// new. It is zero if this is not known.
+func (c *committer) due() time.Time {
+	if c.visit == nil || c.deferredDue == nil {
+		return time.Time{}
+	}
+	_, due := c.sequencer.Unfinished(c.now())
+	if deferred := c.deferredDue(); due.IsZero() || !deferred.IsZero() && deferred.Before(due) {
+		due = deferred
+	}
+	if due.IsZero() {
+		return checkpoint.Never
+	}
+	return due
 }
 
 // worst returns one of some errors: an ErrFenced if there is one, otherwise the first.

@@ -196,6 +196,27 @@ func (f *deferrals) release() time.Duration {
 	return time.Hour // wakeRun ends the wait earlier
 }
 
+// isSettled reports that no event is being retried or is due.
+func (f *deferrals) isSettled() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.working == 0 && (len(f.waiting) == 0 || f.waiting[0].due.After(f.now()))
+}
+
+// nextDue returns the time at which the next event is due, or a past time if memory lacks records.
+// It is zero if there is none.
+func (f *deferrals) nextDue() (due time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.waiting) > 0 {
+		due = f.waiting[0].due
+	}
+	if f.more || f.working > 0 {
+		due = time.UnixMilli(1)
+	}
+	return due
+}
+
 // again queues an event that a worker could not finish.
 func (f *deferrals) again(e *deferral, due time.Time) {
 	f.mu.Lock()

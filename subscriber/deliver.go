@@ -108,6 +108,12 @@ func (d *deliverer) serve(st *stream) (again bool) {
 		d.failUnprepared(st, err)
 		return false
 	}
+	if d.visit != nil { // an owner that runs for long may have come with a correction
+		if pause, attempts := d.sequencer.TakePause(st, d.now()); pause > 0 {
+			d.delay(st, pause, attempts)
+			return false
+		}
+	}
 	for delivered := 0; ; delivered++ {
 		if d.isStopping() || !d.sequencer.Admit(st) {
 			return false

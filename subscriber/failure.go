@@ -80,20 +80,24 @@ func (d *deliverer) fail(st *stream, err error) {
 	if st.Work.delivery.attempts++; st.Work.delivery.attempts == 1 {
 		st.Work.delivery.resumed = d.resumed.Load()
 	}
-	d.noteFailure(st, failed.record.Number, failed.cause(), st.Work.delivery.attempts)
+	pause := retry.Backoff(minFailurePause, maxFailurePause, st.Work.delivery.attempts)
+	if failed.answered() {
+		pause = d.config.nackPause(st.Work.delivery.attempts)
+	}
+	d.noteFailure(st, failed.record.Number, failed.cause(), st.Work.delivery.attempts, pause)
 	policy := d.config.Failures
 	if policy.kind != block && st.Work.delivery.attempts >= policy.attempts && d.may(policy, failed) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.loseIfFenced(err) {
 			failures := st.Work.delivery.attempts - policy.attempts + 1
 			// now it is blocked for this reason
-			d.noteFailure(st, failed.record.Number, err, failures)
+			d.noteFailure(st, failed.record.Number, err, failures, pause)
 			d.block(st, err, failures)
 		}
 		return
 	}
 	if failed.answered() {
-		d.delay(st, d.config.nackPause(st.Work.delivery.attempts), st.Work.delivery.attempts)
+		d.delay(st, pause, st.Work.delivery.attempts)
 		return
 	}
 	d.block(st, err, st.Work.delivery.attempts)
@@ -104,7 +108,7 @@ func (d *deliverer) fail(st *stream, err error) {
 func (d *deliverer) failUnprepared(st *stream, err error) {
 	st.Work.delivery.failures++
 	if errors.As(err, new(*journal.CorruptItemError)) {
-		d.noteFailure(st, d.sequencer.AckedOf(st)+1, err, st.Work.delivery.failures)
+		d.noteFailure(st, d.sequencer.AckedOf(st)+1, err, st.Work.delivery.failures, 0)
 	}
 	d.block(st, err, st.Work.delivery.failures)
 }
@@ -167,10 +171,10 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 	return nil
 }
 
-// noteFailure stores why a stream waits, for its entry on the behind list.
-func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int) {
+// noteFailure stores why a stream waits and for how long, for its entry on the behind list.
+func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int, pause time.Duration) {
 	d.sequencer.NoteFailure(st, checkpoint.Failure{
-		Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure), Attempts: st.Work.delivery.attempts,
+		Number: number, At: d.now(), Due: d.now().Add(pause), Reason: reasonOf(cause, failures, checkpoint.MaxFailure), Attempts: st.Work.delivery.attempts,
 	})
 }
 
@@ -192,7 +196,7 @@ func (d *deliverer) isPaced(failures int) bool {
 // delay frees the worker, and returns the stream to the workers after a pause. A paced stream also
 // waits for a credit.
 func (d *deliverer) delay(st *stream, pause time.Duration, failures int) {
-	d.sequencer.PutOff(st)
+	d.sequencer.PutOff(st, pause <= soon)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.ended {

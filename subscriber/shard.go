@@ -71,9 +71,12 @@ func (sh *shard) Run() {
 	work, cancel := context.WithCancel(context.WithoutCancel(sh.ctx))
 	defer cancel()
 	var workers sync.WaitGroup
-	workersOf := []func(context.Context){sh.tail, sh.committer.run}
-	if !sh.broadcast {
-		workersOf = append(workersOf, sh.deferrals.run)
+	workersOf := []func(context.Context){sh.tail, sh.committer.run, sh.deferrals.run}
+	switch {
+	case sh.visit != nil:
+		workersOf = []func(context.Context){sh.catchUp, sh.committer.run}
+	case sh.broadcast:
+		workersOf = []func(context.Context){sh.tail, sh.committer.run}
 	}
 	for _, worker := range workersOf {
 		workers.Add(1)
@@ -94,8 +97,11 @@ func (sh *shard) Run() {
 	sh.deliverer.end()
 	workers.Wait()
 	if !sh.IsLost() {
-		sh.committer.finish()
+		sh.committer.finish(sh.deferrals.nextDue)
 		sh.abandon()
+	}
+	if sh.visit != nil {
+		sh.leaveRest()
 	}
 	sh.handlersFenced = sh.committer.fenceHandlers()
 	sh.sequencer.ForgetAll()
@@ -107,18 +113,26 @@ func (sh *shard) IsFenced() bool { return sh.handlersFenced }
 
 // tail reads the tail from the former owner's cursor on, until the context ends.
 func (sh *shard) tail(ctx context.Context) {
+	from, begun := sh.begin(ctx)
+	for wait := sh.untilStart(); begun && wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
+		// The clock may be changed meanwhile.
+		retry.Sleep(ctx, retry.Jitter(min(wait, time.Minute)))
+	}
+	if begun {
+		sh.source.Run(ctx, from)
+	}
+}
+
+// begin passes the progress of former owners to the sequencer, and returns the cursor. It returns
+// false when ctx ends or the shard is lost.
+func (sh *shard) begin(ctx context.Context) (from int64, begun bool) {
 	for {
 		from, err := sh.committer.begin(ctx)
 		if err == nil {
-			for wait := sh.untilStart(); wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
-				// The clock may be changed meanwhile.
-				retry.Sleep(ctx, retry.Jitter(min(wait, time.Minute)))
-			}
-			sh.source.Run(ctx, from)
-			return
+			return from, true
 		}
 		if ctx.Err() != nil || sh.loseIfFenced(err) {
-			return
+			return 0, false
 		}
 		sh.logger.Error("Cannot take over a shard, will try again", err, watermill.LogFields{"shard": sh.number})
 		retry.Sleep(ctx, retry.Jitter(sh.config.Timing.MaxPollInterval))

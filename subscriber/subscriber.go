@@ -99,14 +99,22 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 	if sub.closed {
 		return nil, ErrSubscriberClosed
 	}
-	work, cancel := context.WithCancel(ctx)
 	s := sub.newSubscription(ctx, topic)
+	work, cancel := context.WithCancel(ctx)
+	if s.burst != nil {
+		cancel()
+		work, cancel = context.WithDeadline(ctx, s.burst.deadline.Add(-s.burst.reserve(s.config.CloseTimeout)))
+	}
 	sub.subscriptions[s] = struct{}{}
 	sub.running.Add(2)
 	go func() {
 		defer sub.running.Done()
 		defer cancel()
-		s.run(work, since, seen)
+		if s.burst != nil {
+			s.catchUp(work)
+		} else {
+			s.run(work, since, seen)
+		}
 		sub.mu.Lock()
 		defer sub.mu.Unlock()
 		delete(sub.subscriptions, s)
@@ -196,7 +204,10 @@ func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Memb
 		return checkpoint.Membership{}, &ConfigError{"Failures", fmt.Sprintf(
 			"has %q as the topic of the poison queue, and subscribes to it: each event that fails would create another one; use another topic", topic)}
 	}
-	if sub.broadcast {
+	switch inBurst := burstOf(ctx) != nil; {
+	case sub.broadcast && inBurst:
+		return checkpoint.Membership{}, errBroadcastInBurst
+	case sub.broadcast || inBurst: // a burst reads the membership when it visits shards
 		return checkpoint.Membership{}, nil
 	}
 	var membership checkpoint.Membership

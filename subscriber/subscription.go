@@ -51,6 +51,11 @@ type subscription struct {
 	pace    *pace
 	hints   *rate.Limiter // limits the reads because of hints from outside
 	writers chan struct{} // one element for each row that is being written
+
+	// The following are nil outside of bursts. visit is what the member does at the time.
+	burst *burst
+	inbox *inbox
+	visit *visit
 }
 
 const (
@@ -71,11 +76,16 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	log := sub.config.Journal.Internal()
 	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
 	s := &subscription{
-		ctx: ctx, closing: closing, close: closeNow, config: sub.config, broadcast: sub.broadcast, limits: sub.limits, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
+		burst: burstOf(ctx), ctx: ctx, closing: closing, close: closeNow, config: sub.config, broadcast: sub.broadcast, limits: sub.limits, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
 		budget: sequence.NewBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: sequence.NewMemory(sub.config.StateBytes), pace: newPace(), hints: rate.NewLimiter(hintReads, hintReads), writers: make(chan struct{}, rowWriters),
+	}
+	if s.burst != nil {
+		s.config.CloseTimeout = min(s.config.CloseTimeout, s.burst.quarter())
+		s.inbox, s.hints = s.burst.newInbox(topic), rate.NewLimiter(rate.Inf, 0)
+		s.burst.subscriptions.Add(1)
 	}
 	_, own := s.config.Positions.(*tablePositions)
 	s.member = membership.New(membership.Config{
@@ -104,7 +114,7 @@ func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint
 
 // waking returns a function that passes a report of a commit to the sequencer of its shard, if the
 // member works on it.
-func (s *subscription) waking(wake func(*sequencer, aggregate.ID, uint64)) func(aggregate.ID, uint64) {
+func (s *subscription) waking(wake func(*sequencer, aggregate.ID, uint64) bool) func(aggregate.ID, uint64) {
 	return func(id aggregate.ID, version uint64) {
 		if sh, found := s.member.Work(s.journal.Shard(id)); found {
 			wake(sh.sequencer, id, version)

@@ -87,9 +87,16 @@ type Member struct {
 	// Operator reports whether the member is an operator. An operator holds one shard for a short
 	// time to edit its rows, and takes no share of the work.
 	Operator bool
+	// Until is the end of the lease of a visitor, by the clock that dates events. It is zero for
+	// other members. A visitor works on shards for a limited time. It takes no share of the work
+	// and sends no heartbeat.
+	Until time.Time
 	// Name is shown to people. It may be empty.
 	Name string
 }
+
+// shares reports whether a member has a share of the work.
+func (m Member) shares() bool { return !m.Operator && m.Until.IsZero() }
 
 // heartbeatUnits is the number of units in a lease. Members send a heartbeat every second unit.
 const heartbeatUnits = 8

@@ -21,6 +21,9 @@ func memberValue(m Member) types.AttributeValue {
 	if m.Operator {
 		value[attrOperator] = &types.AttributeValueMemberBOOL{Value: true}
 	}
+	if !m.Until.IsZero() {
+		value[attrUntil] = number(m.Until.UnixMilli())
+	}
 	if m.Name != "" {
 		value[attrName] = text(m.Name)
 	}
@@ -66,10 +69,12 @@ func (s *Store) membershipOf(k Key, row item) (Membership, error) {
 				errs = append(errs, fmt.Errorf("%w: member %q", ErrCorrupt, name))
 				continue
 			}
+			until, err := timeOf(state.Value[attrUntil])
+			errs = append(errs, err)
 			r.Members[m] = Member{
 				Heartbeat: uintOf(state.Value[attrHeartbeat]), Operator: isTrue(state.Value[attrOperator]),
 				Lease: time.Duration(uintOf(state.Value[attrLease])) * time.Millisecond, Token: uintOf(state.Value[attrToken]),
-				Name: textOf(state.Value[attrName]),
+				Name: textOf(state.Value[attrName]), Until: until,
 			}
 		}
 	}

@@ -45,6 +45,7 @@ const (
 	attrName              = "name"
 	attrLease             = "lease"
 	attrToken             = "token"
+	attrUntil             = "until"
 	// the resets with which a new group of this name begins
 	attrNext = "next_resets"
 )
@@ -93,8 +94,17 @@ func (s *Store) readRegistry(ctx context.Context, see func(Key, item)) error {
 // ReadMembership reads a membership with strong consistency, in one round trip. It returns the zero
 // value if there is none.
 func (s *Store) ReadMembership(ctx context.Context, k Key) (Membership, error) {
+	return s.readMembership(ctx, k, true)
+}
+
+// PeekMembership is like ReadMembership, with eventual consistency, at half of the price.
+func (s *Store) PeekMembership(ctx context.Context, k Key) (Membership, error) {
+	return s.readMembership(ctx, k, false)
+}
+
+func (s *Store) readMembership(ctx context.Context, k Key, consistent bool) (Membership, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: s.membershipKey(k), ConsistentRead: aws.Bool(true),
+		TableName: &s.table, Key: s.membershipKey(k), ConsistentRead: &consistent,
 	})
 	if err != nil {
 		return Membership{}, fmt.Errorf("read the membership of %s: %w", k.partition(), s.explain(err))

@@ -229,21 +229,35 @@ func failureOf(row item, at string) (f *Failure, err error) {
 	if f.At, err = timeOf(row[at]); err != nil {
 		return f, err
 	}
+	if f.Due, err = timeOf(row[attrDue]); err != nil {
+		return f, err
+	}
 	if f.Number, err = uintOf(row[attrNumber]); err == nil && row[attrAttempts] != nil {
 		f.Attempts, err = intOf(row[attrAttempts])
 	}
 	return f, err
 }
 
+// Never is the due time of a shard that has nothing to do before its tail shows a new event. It is
+// in the year 9999.
+var Never = time.UnixMilli(253_402_300_799_000)
+
 // SaveCursor stores the cursor and the time of the last reconciliation. After that, former owners
-// can store neither.
-func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, reconciled time.Time) error {
+// can store neither. due is the time at which a sweep must visit the shard although its tail shows
+// nothing new. It is zero if this is not known.
+func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, reconciled, due time.Time) error {
+	update := "SET #e = :e, #c = :c, #s = :s REMOVE #d"
+	values := item{":e": number(epoch), ":c": number(max(0, cursor.UnixMilli())), ":s": number(max(0, reconciled.UnixMilli()))}
+	if !due.IsZero() {
+		update = "SET #e = :e, #c = :c, #s = :s, #d = :d"
+		values[":d"] = number(max(0, due.UnixMilli()))
+	}
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),
-		UpdateExpression:          aws.String("SET #e = :e, #c = :c, #s = :s"),
+		UpdateExpression:          &update,
 		ConditionExpression:       aws.String(notNewer),
-		ExpressionAttributeNames:  names("#c", attrCursor, "#s", attrReconciled),
-		ExpressionAttributeValues: item{":e": number(epoch), ":c": number(max(0, cursor.UnixMilli())), ":s": number(max(0, reconciled.UnixMilli()))},
+		ExpressionAttributeNames:  names("#c", attrCursor, "#s", attrReconciled, "#d", attrDue),
+		ExpressionAttributeValues: values,
 	})
 	if err != nil {
 		return fmt.Errorf("save cursor of %s: %w", k.partition(), err)
@@ -268,32 +282,66 @@ func (s *Store) RequestReconciliation(ctx context.Context, k Shard, epoch uint64
 	return nil
 }
 
-// ReconciliationRequested returns those of the given shards whose requested reconciliation is not
-// done yet. It reads with strong consistency: one round trip for each 100 shards, and one read unit
-// for each shard.
-func (s *Store) ReconciliationRequested(ctx context.Context, group Group, topic string, numbers []int) (requested []int, err error) {
+// CursorRow is what a sweep must know of a shard to decide whether to visit it.
+type CursorRow struct {
+	Epoch                   uint64 // of the owner that has stored it
+	Cursor, Reconciled, Due time.Time
+}
+
+// Cursors reads the rows of the cursors of some shards, by their numbers, with eventual
+// consistency: one round trip for each 100 shards, and half a read unit for each shard. Rows that
+// do not exist are left out.
+func (s *Store) Cursors(ctx context.Context, group Group, topic string, numbers []int) (map[int]CursorRow, error) {
+	cursors := map[int]CursorRow{}
+	err := s.cursorRows(ctx, group, topic, numbers, false, func(number int, row item) (err error) {
+		var c CursorRow
+		if c.Cursor, c.Reconciled, err = cursorOf(row); err != nil {
+			return err
+		}
+		if c.Due, err = timeOf(row[attrDue]); err != nil {
+			return err
+		}
+		c.Epoch, err = uintOf(row[attrEpoch])
+		cursors[number] = c
+		return err
+	})
+	return cursors, err
+}
+
+// cursorRows calls see for the row of the cursor of each of some shards.
+func (s *Store) cursorRows(ctx context.Context, group Group, topic string, numbers []int, consistent bool, see func(int, item) error) error {
 	for some := range slices.Chunk(numbers, maxKeys) {
 		keys, shards := make([]item, len(some)), map[string]int{}
 		for i, number := range some {
 			partition := Shard{Group: group, Topic: topic, Number: number}.partition()
 			keys[i], shards[partition] = s.key(partition, cursorRow), number
 		}
-		rows, err := s.batchGet(ctx, keys, true)
-		if err != nil {
-			return nil, fmt.Errorf("read cursors of %s/%s: %w", group.Name, topic, err)
-		}
+		rows, err := s.batchGet(ctx, keys, consistent)
 		for _, row := range rows {
-			_, reconciled, err := cursorOf(row)
-			if err != nil {
-				return nil, fmt.Errorf("read cursors of %s/%s: %w", group.Name, topic, err)
+			if err == nil {
+				err = see(shards[textOf(row[s.keys.PartitionKey])], row)
 			}
-			if row[attrReconciled] != nil && reconciled.UnixMilli() == 0 {
-				requested = append(requested, shards[textOf(row[s.keys.PartitionKey])])
-			}
+		}
+		if err != nil {
+			return fmt.Errorf("read cursors of %s/%s: %w", group.Name, topic, err)
 		}
 	}
+	return nil
+}
+
+// ReconciliationRequested returns those of the given shards whose requested reconciliation is not
+// done yet. It reads with strong consistency: one round trip for each 100 shards, and one read unit
+// for each shard.
+func (s *Store) ReconciliationRequested(ctx context.Context, group Group, topic string, numbers []int) (requested []int, err error) {
+	err = s.cursorRows(ctx, group, topic, numbers, true, func(number int, row item) error {
+		_, reconciled, err := cursorOf(row)
+		if row[attrReconciled] != nil && reconciled.UnixMilli() == 0 {
+			requested = append(requested, number)
+		}
+		return err
+	})
 	slices.Sort(requested)
-	return requested, nil
+	return requested, err
 }
 
 // notOlder is the condition of writes to an entry of the behind list. A write of a former owner, or
@@ -330,7 +378,7 @@ func (s *Store) ListBehind(ctx context.Context, group Group, r Revision, b Behin
 // parked_at. It therefore sees the entry of a blocked aggregate as one that is not parked, and
 // removes number and reason when it replaces the entry.
 func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteItem {
-	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why, #a"
+	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why, #a, #d"
 	values := item{":e": number(r.Epoch), ":r": number(r.Number), ":h": number(b.Head)}
 	set := func(f *Failure, most int) {
 		values[":at"], values[":n"], values[":why"] = number(f.At.UnixMilli()), number(f.Number), text(BoundedTo(f.Reason, most))
@@ -338,11 +386,12 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 	}
 	switch {
 	case b.Parked != nil:
-		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why, #a = :a REMOVE #failed"
+		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why, #a = :a REMOVE #failed, #d"
 		set(b.Parked, MaxReason)
 	case b.Failure != nil:
-		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why, #a = :a REMOVE #parked"
+		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why, #a = :a, #d = :d REMOVE #parked"
 		set(b.Failure, MaxFailure)
+		values[":d"] = number(max(0, b.Failure.Due.UnixMilli()))
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:           &s.table,
@@ -350,7 +399,7 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 		UpdateExpression:    &update,
 		ConditionExpression: aws.String(notOlder),
 		ExpressionAttributeNames: names("#r", attrRevision, "#h", attrHead, "#parked", attrParkedAt, "#failed", attrFailedAt,
-			"#n", attrNumber, "#why", attrReason, "#a", attrAttempts),
+			"#n", attrNumber, "#why", attrReason, "#a", attrAttempts, "#d", attrDue),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}

@@ -28,13 +28,13 @@ func TestACursorBelongsToTheNewestEpoch(t *testing.T) {
 	assert.Equal(t, checkpoint.Progress{}, s.progress(t))
 
 	at := time.UnixMilli
-	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, at(77), at(5)))
-	require.NoError(t, s.SaveCursor(t.Context(), shard, 2, at(66), at(6)))
-	require.ErrorIs(t, s.SaveCursor(t.Context(), shard, 1, at(99), at(9)), checkpoint.ErrFenced)
+	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, at(77), at(5), time.Time{}))
+	require.NoError(t, s.SaveCursor(t.Context(), shard, 2, at(66), at(6), time.Time{}))
+	require.ErrorIs(t, s.SaveCursor(t.Context(), shard, 1, at(99), at(9), time.Time{}), checkpoint.ErrFenced)
 
 	assert.Equal(t, checkpoint.Progress{Cursor: at(66), Reconciled: at(6)}, s.progress(t))
 	next := checkpoint.Shard{Group: checkpoint.Group{Name: "group", Resets: 1}, Topic: "account"}
-	require.NoError(t, s.SaveCursor(t.Context(), next, 1, time.Time{}, time.Time{}))
+	require.NoError(t, s.SaveCursor(t.Context(), next, 1, time.Time{}, time.Time{}, time.Time{}))
 	progress, err := s.Progress(t.Context(), next)
 	require.NoError(t, err)
 	assert.Equal(t, at(0), progress.Cursor, "a cursor is never before 1970")
@@ -73,7 +73,7 @@ func TestTheBehindListStaysUntilANewOwnerChangesIt(t *testing.T) {
 func TestAnEntryHasTheLastFailureUntilItIsWrittenWithoutOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	failure := &checkpoint.Failure{Number: 3, At: time.UnixMilli(5), Reason: "broken, once"}
+	failure := &checkpoint.Failure{Number: 3, At: time.UnixMilli(5), Due: time.UnixMilli(7), Reason: "broken, once"}
 	parked := &checkpoint.Failure{Number: 4, At: time.UnixMilli(6), Reason: "broken, 2 times"}
 	for _, b := range []checkpoint.Behind{
 		{Aggregate: x, Head: 7, Failure: failure, Epoch: 1},
@@ -130,12 +130,12 @@ func TestTheCursorIsReadBeforeTheListThatItReliesOn(t *testing.T) {
 	s := setup(t, 1)
 	early, late := account("a"), account("z")
 	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: late, Head: 7}))
-	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(5), time.UnixMilli(0)))
+	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(5), time.UnixMilli(0), time.Time{}))
 	s.proxy.Inject(dynamotest.SmallPages(1), dynamotest.On("Query"))
 	// A former owner that does not know that it is fenced.
 	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
 		assert.NoError(t, s.ListBehind(ctx, group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: early, Head: 8}))
-		assert.NoError(t, s.SaveCursor(ctx, shard, 1, time.UnixMilli(9), time.UnixMilli(0)))
+		assert.NoError(t, s.SaveCursor(ctx, shard, 1, time.UnixMilli(9), time.UnixMilli(0), time.Time{}))
 	}), dynamotest.On("Query"), dynamotest.Times(1))
 
 	progress := s.progress(t)

@@ -15,9 +15,9 @@ func (r Membership) Share(member uint64) (take, release []int) {
 	}
 	free := r.Free()
 	counts := map[uint64]int{}
-	shared := len(free) // without the shards that operators hold
+	shared := len(free) // without the shards that operators and visitors hold
 	for m, state := range r.Members {
-		if !state.Operator {
+		if state.shares() {
 			counts[m] = len(r.Of(m))
 			shared += counts[m]
 		}

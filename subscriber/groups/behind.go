@@ -42,6 +42,8 @@ type Failure struct {
 	// times". The error is the handler's error if the handler reports it (subscriber.NackReason).
 	// Limit: 300 bytes, or 1 KB if the aggregate is parked.
 	Reason string
+	// Due is the time of the next attempt, if the group works in bursts (subscriber.Burst).
+	Due time.Time
 	// Attempts is the number of failed attempts, 0 if it was not stored.
 	Attempts int
 }

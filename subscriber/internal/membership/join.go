@@ -14,9 +14,19 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// join makes the subscription a member of the group with a share of the free shards. It returns
-// false when ctx has ended.
-func (m *Member[W]) join(ctx context.Context, seen checkpoint.Membership) bool {
+// asMember joins a group with a share of the free shards.
+func (m *Member[W]) asMember(next checkpoint.Membership, joining checkpoint.Member) (_ checkpoint.Membership, number uint64, take []int) {
+	next, number = next.Leave(m.longGone(next)...).Join(joining)
+	take, _ = next.Share(number)
+	return next, number, take
+}
+
+// join makes the subscription a member of the group, in the way that enter says. It returns false
+// when ctx has ended, or when enter returns the number 0.
+func (m *Member[W]) join(
+	ctx context.Context, seen checkpoint.Membership,
+	enter func(checkpoint.Membership, checkpoint.Member) (next checkpoint.Membership, number uint64, take []int),
+) bool {
 	known := seen.Exists()
 	m.number, m.expired = 0, &atomic.Bool{}
 	// If the reply to an attempt is lost, the member finds its entry by the token. If it joined a
@@ -39,14 +49,15 @@ func (m *Member[W]) join(ctx context.Context, seen checkpoint.Membership) bool {
 			if !next.Exists() {
 				next = checkpoint.NewMembership(len(m.shards), m.Checkpoint.Start(m.Start(m.since)))
 			}
-			var number uint64
 			joining := checkpoint.Member{Token: token, Lease: m.Lease, Heartbeat: checkpoint.NextHeartbeat(0, m.Now(), m.Lease)}
 			if len(next.Members) < maxNamed {
 				joining.Name = m.Name
 			}
-			next, number = next.Leave(m.longGone(next)...).Join(joining)
+			next, number, take := enter(next, joining)
+			if number == 0 {
+				return false
+			}
 			next.ExternalPositions = m.ExternalPositions
-			take, _ := next.Share(number)
 			// The end of ctx does not cancel this request. A member that does not know that it has
 			// joined would keep its shards from others.
 			once, cancel := context.WithTimeout(m.Closing, m.Lease/2)
@@ -82,7 +93,7 @@ func (m *Member[W]) join(ctx context.Context, seen checkpoint.Membership) bool {
 func (m *Member[W]) longGone(r checkpoint.Membership) (gone []uint64) {
 	for number, state := range r.Members {
 		last := state.LastHeartbeat()
-		if !last.IsZero() && m.Now().Sub(last) > max(longGone, 2*state.Lease) && len(gone) < checkpoint.MaxLeaving {
+		if (!last.IsZero() && m.Now().Sub(last) > max(longGone, 2*state.Lease) || hasLeft(state, m.Now())) && len(gone) < checkpoint.MaxLeaving {
 			gone = append(gone, number)
 		}
 	}
@@ -96,7 +107,11 @@ const longGone = time.Hour
 func (m *Member[W]) begin(ctx context.Context, number uint64, joined checkpoint.Membership, asOf time.Time) {
 	m.number, m.heartbeat, m.membership, m.sightings = number, joined.Members[number].Heartbeat, joined, map[uint64]sighting{}
 	m.unfenced = map[checkpoint.Term]struct{}{}
-	m.expiry = time.AfterFunc(time.Until(asOf.Add(m.Lease)), m.expire(number, m.expired))
+	end := asOf.Add(m.Lease)
+	if !m.until.IsZero() {
+		end = m.until
+	}
+	m.expiry = time.AfterFunc(time.Until(end), m.expire(number, m.expired))
 	take := joined.Of(number)
 	m.Logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})
 	m.start(ctx, take)
@@ -125,11 +140,16 @@ func (m *Member[W]) withdraw(ctx context.Context, token uint64) {
 
 // leave removes the member from the membership, so that others take over at once.
 func (m *Member[W]) leave(ctx context.Context) {
+	m.leaveBy(ctx, func(r checkpoint.Membership) checkpoint.Membership { return r.Leave(m.number) })
+}
+
+// leaveBy is leave with the change that removes the member.
+func (m *Member[W]) leaveBy(ctx context.Context, change func(checkpoint.Membership) checkpoint.Membership) {
 	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
 	defer cancel()
 	seen := m.membership
 	for failures, moved := 0, 0; m.isIn(seen); {
-		now, err := m.Checkpoint.ChangeMembership(ctx, m.Key, seen, seen.Leave(m.number))
+		now, err := m.Checkpoint.ChangeMembership(ctx, m.Key, seen, change(seen))
 		switch {
 		case err == nil:
 			return

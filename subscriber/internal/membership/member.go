@@ -41,8 +41,10 @@ type Member[W Work] struct {
 	// unfenced holds terms of this member that ended while transactions of handlers could still
 	// commit.
 	unfenced map[checkpoint.Term]struct{}
-	expiry   *time.Timer
-	expired  *atomic.Bool // the lease has ended by this member's clock
+	// until is the end of the lease of a visitor, and zero for a member.
+	until   time.Time
+	expiry  *time.Timer
+	expired *atomic.Bool // the lease has ended by this member's clock
 }
 
 type held[W Work] struct {
@@ -98,7 +100,7 @@ func (m *Member[W]) Run(ctx context.Context, since time.Time, seen checkpoint.Me
 	defer m.setJoined()
 	defer context.AfterFunc(ctx, m.stopAll)() // at once, even while a request hangs
 	m.since = since
-	for m.join(ctx, seen) {
+	for m.join(ctx, seen, m.asMember) {
 		m.work(ctx)
 		m.since, seen = m.Now(), checkpoint.Membership{}
 	}
@@ -319,7 +321,7 @@ func (m *Member[W]) deadMembers() (dead []uint64) {
 			seen = sighting{heartbeat: state.Heartbeat, since: now, lease: cmp.Or(state.Lease, m.Lease)}
 		}
 		sightings[other] = seen
-		if now.Sub(seen.since) >= seen.lease && len(dead) < checkpoint.MaxLeaving {
+		if (now.Sub(seen.since) >= seen.lease || hasLeft(state, m.Now())) && len(dead) < checkpoint.MaxLeaving {
 			dead = append(dead, other)
 		}
 	}

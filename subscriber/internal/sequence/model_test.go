@@ -172,7 +172,7 @@ func (m *model) serve(rewinds int) {
 	if st.inherited != nil {
 		switch m.random.IntN(4) {
 		case 0: // its end cannot be read
-			m.q.PutOff(st)
+			m.q.PutOff(st, false)
 			m.delayed = append(m.delayed, st)
 			return
 		case 1: // a flush happens before its end is known
@@ -223,7 +223,7 @@ func (m *model) handle(st *stream, number uint64) bool {
 		switch stored := st.Stored.Load(); {
 		case m.random.IntN(3) > 0:
 			m.q.NoteFailure(st, storage.Failure{Number: number})
-			m.q.PutOff(st)
+			m.q.PutOff(st, false)
 			m.delayed = append(m.delayed, st)
 		case stored >= number: // a former owner has handled it
 			m.q.Ack(st, stored)

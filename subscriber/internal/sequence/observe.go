@@ -81,16 +81,18 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 	st.listed = b.Head
 	// The failure stays until an attempt in this term fails, even if the entry is written again
 	// before.
-	if st.failure = b.Failure; b.Failure != nil {
+	if st.failure, st.waits = b.Failure, b.Failure != nil; b.Failure != nil {
 		st.explained, st.explainedAttempts = b.Failure.Number, b.Failure.Attempts
 	}
 	if b.Parked == nil {
-		st.pending, st.state = q.now(), active
+		st.pending = q.now()
+		q.setState(st, active)
 		q.ready(st, true)
 		return
 	}
 	// The owner that has parked the aggregate never deletes the entry, and earlier owners cannot.
-	st.state, st.listed = parked, always
+	q.setState(st, parked)
+	st.listed = always
 	q.parked++
 	st.acked = b.Parked.Number - min(1, b.Parked.Number)
 	q.unverified = append(q.unverified, st)

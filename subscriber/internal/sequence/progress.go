@@ -207,7 +207,8 @@ func (q *Sequencer[W]) Verify(some []*Stream[W], positions map[aggregate.ID]uint
 		case position < st.inherited.Parked.Number:
 			st.inherited = nil
 		default:
-			st.listed, st.state = 0, active
+			st.listed = 0
+			q.setState(st, active)
 			q.parked--
 			q.ready(st, true)
 		}

@@ -47,6 +47,7 @@ type Sequencer[W any] struct {
 	// caughtUp reports that the live read has reached the end of the tail.
 	caughtUp bool
 	wakes    wakes
+	settling settling
 	// forgotten is nil while no stream was forgotten.
 	forgotten *forgotten
 	// handled contains the positions of forgotten streams of a broadcast, by id value.
@@ -91,7 +92,7 @@ func New[W any](l Limits, b *Budget, duplicates *atomic.Uint64, clock func() tim
 	return &Sequencer[W]{
 		Limits: l, budget: b, duplicates: duplicates, ready: ready, now: time.Now, clock: clock,
 		streams: map[string]*Stream[W]{}, unfinished: map[*Stream[W]]struct{}{}, dirty: map[*Stream[W]]struct{}{},
-		handled: map[string]uint64{}, full: make(chan struct{}, 1), wakes: wakes{poll: make(chan struct{}, 1), announced: map[aggregate.ID]uint64{}},
+		handled: map[string]uint64{}, full: make(chan struct{}, 1), settling: settling{settles: make(chan struct{}, 1)}, wakes: wakes{poll: make(chan struct{}, 1), announced: map[aggregate.ID]uint64{}},
 	}
 }
 
@@ -222,14 +223,14 @@ func (q *Sequencer[W]) schedule(st *Stream[W], canWait bool) {
 		st.pending = q.now()
 	}
 	if st.state == idle {
-		st.state = active
+		q.setState(st, active)
 		q.ready(st, canWait)
 	}
 }
 
 // idle records that a stream has nothing to do for now.
 func (q *Sequencer[W]) idle(st *Stream[W]) {
-	st.state, st.serving = idle, time.Time{}
+	q.setState(st, idle)
 	st.buffer.drop(q.budget)
 	q.recover(st)
 	if !st.entry {
@@ -240,11 +241,16 @@ func (q *Sequencer[W]) idle(st *Stream[W]) {
 
 // PutOff makes a stream wait until Resume. Any number of streams may wait, so they hold no events
 // in memory, and after Resume only the next event is read. Otherwise each nack would cause all
-// later events to be read again, and a corrupt event would hold back the events before it.
-func (q *Sequencer[W]) PutOff(st *Stream[W]) {
+// later events to be read again, and a corrupt event would hold back the events before it. soon
+// says that a visit waits for Resume.
+func (q *Sequencer[W]) PutOff(st *Stream[W], soon bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	st.state, st.serving = delayed, time.Time{}
+	until := delayed
+	if soon {
+		until = pausing
+	}
+	q.setState(st, until)
 	st.buffer.drop(q.budget)
 	if !st.cautious {
 		st.cautious = true
@@ -267,7 +273,7 @@ func (q *Sequencer[W]) recover(st *Stream[W]) {
 func (q *Sequencer[W]) Resume(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	st.state, st.serving = active, time.Time{}
+	q.setState(st, active)
 	q.ready(st, true)
 }
 
@@ -275,7 +281,8 @@ func (q *Sequencer[W]) Resume(st *Stream[W]) {
 func (q *Sequencer[W]) Park(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	st.state, st.serving, st.listed = parked, time.Time{}, always
+	q.setState(st, parked)
+	st.listed = always
 	q.parked++
 	st.failure = nil // it is stored in the entry
 	st.buffer.drop(q.budget)

@@ -97,7 +97,7 @@ func TestAStreamThatFailsIsListedOnlyWhereTheCursorWouldPassIt(t *testing.T) {
 	q.Enqueue([]*journaltype.Record{testRecord("x", 1, 50)}, true, 40)
 	st := q.streams["x"]
 	q.Claimed(st, 0)
-	q.PutOff(st)
+	q.PutOff(st, false)
 	assert.Empty(t, q.Progress().List)
 	q.Enqueue(nil, true, 60)
 	assert.Equal(t, []*stream{st}, q.Progress().List)
@@ -121,7 +121,7 @@ func TestAStreamThatIsServedAgainIsStuckWhenItsHandlerTakesLong(t *testing.T) {
 	assert.False(t, st.stuck(now.Add(time.Hour), time.Minute), "it waits for a worker")
 	q.BeginServing(st)
 	assert.True(t, st.stuck(now.Add(time.Hour), time.Minute))
-	q.PutOff(st)
+	q.PutOff(st, false)
 	q.Resume(st)
 	assert.True(t, st.stuck(now, time.Minute), "it failed")
 }
@@ -289,7 +289,7 @@ func TestAShardWithParkedStreamsReadsOnWhileOthersFail(t *testing.T) {
 		id := fmt.Sprint(n)
 		q.Enqueue([]*journaltype.Record{testRecord(id, 1, 10)}, true, 10)
 		q.Claimed(q.streams[id], 0)
-		q.PutOff(q.streams[id])
+		q.PutOff(q.streams[id], false)
 		q.Park(q.streams[id])
 	}
 	assert.True(t, q.IsHealthy())
@@ -346,7 +346,7 @@ func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
 	q.Enqueue([]*journaltype.Record{testRecord("x", 1, 50)}, true, 40)
 	st := q.streams["x"]
 	q.Claimed(st, 0)
-	q.PutOff(st)
+	q.PutOff(st, false)
 	q.Enqueue(nil, true, 60)
 	require.Equal(t, []*stream{st}, q.Progress().List)
 

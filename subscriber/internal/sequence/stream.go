@@ -41,6 +41,8 @@ type Stream[W any] struct {
 	// failure is the last failed attempt at the next event, for the entry on the behind list. It is
 	// nil if there is none.
 	failure *storage.Failure
+	// waits reports that the failure is one of a former owner, and no attempt was made since.
+	waits bool
 	// explained is the event whose failure the entry has. It is 0 if the entry has none.
 	explained uint64
 	// explainedAttempts is the number of attempts that the entry has.
@@ -69,6 +71,7 @@ type streamState int
 const (
 	idle    streamState = iota
 	active              // a worker serves it, or it is queued for one
+	pausing             // waits for another attempt that is due soon
 	delayed             // waits for another attempt after a nack or a failed read
 	parked              // waits until an operator unparks it
 )

@@ -51,32 +51,39 @@ const (
 // Wake handles a commit in this process. While the live read is far behind the end of the tail, it
 // will find the event later, at a lower cost. The read in progress may be the one that reaches the
 // end, and be too early for this commit, so Enqueue decides.
-func (q *Sequencer[W]) Wake(id aggregate.ID, version uint64) { q.report(id, wake{committed: version}) }
+// It returns false if the shard has ended.
+func (q *Sequencer[W]) Wake(id aggregate.ID, version uint64) bool {
+	return q.report(id, wake{committed: version})
+}
 
 // Hint handles a report from outside, which may be wrong in any way. It never makes an event known.
 // The worker of the aggregate reads what follows the events that are known. If that is not possible
-// now, a read of the tail is requested instead.
-func (q *Sequencer[W]) Hint(id aggregate.ID, claimed uint64) {
-	q.report(id, wake{claimed: max(1, claimed)})
+// now, a read of the tail is requested instead. Hint returns false if the shard has ended.
+func (q *Sequencer[W]) Hint(id aggregate.ID, claimed uint64) bool {
+	return q.report(id, wake{claimed: max(1, claimed)})
 }
 
-func (q *Sequencer[W]) report(id aggregate.ID, w wake) {
+func (q *Sequencer[W]) report(id aggregate.ID, w wake) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.ended {
+		return false
+	}
 	q.announce(id, max(w.committed, w.claimed))
 	if q.caughtUp {
 		q.act(id, w)
-		return
+		return true
 	}
 	earlier, kept := q.wakes.early[id]
 	if !kept && len(q.wakes.early) >= maxEarly {
 		q.wakes.lost = true
-		return
+		return true
 	}
 	if q.wakes.early == nil {
 		q.wakes.early = map[aggregate.ID]wake{}
 	}
 	q.wakes.early[id] = wake{max(earlier.committed, w.committed), max(earlier.claimed, w.claimed)}
+	return true
 }
 
 // endRead acts on the reports that came during a read of the tail. If that has not reached the end,

@@ -129,6 +129,29 @@ func (s *Source) Run(ctx context.Context, from int64) {
 	}
 }
 
+// Pass reads the tail from a time on to its end. What it has read is final up to the last trailing
+// delay before now, so trailing reads are not necessary.
+func (s *Source) Pass(ctx context.Context, from int64) error {
+	if from > 0 {
+		s.setCursors(storage.Cursor{OccurredAt: from})
+	}
+	now := s.Now()
+	if _, err := s.poll(ctx); err != nil {
+		return err
+	}
+	if !s.Sequencer.IsCaughtUp() {
+		return nil // it is not healthy
+	}
+	for i := range s.trailing {
+		r := &s.trailing[i]
+		if horizon := now.Add(-r.delay); r.at.OccurredAt < horizon.UnixMilli() {
+			r.at = storage.CursorAt(horizon)
+		}
+	}
+	s.Sequencer.ObserveTail(nil, s.trail().OccurredAt)
+	return nil
+}
+
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b

@@ -137,8 +137,8 @@ func TestProcessesWakeEachOther(t *testing.T) {
 				_, err := orders.Execute(t.Context(), id, shop.Place("ada", 1))
 				require.NoError(t, err)
 			}
-			// A receiver misses what was sent before the broker knows it. The group may have found an
-			// event by its first poll, so the receiver must say that a wake-up has arrived.
+			// A receiver misses what was sent before the broker knows it. The group may have found
+			// an event by its first poll, so the receiver must say that a wake-up has arrived.
 			n := 0
 			await.True(t, "wake-ups arrive", func() bool {
 				n++

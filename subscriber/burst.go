@@ -1,0 +1,260 @@
+package subscriber
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Burst is work that a router does until its consumer groups have handled what there is. It is for
+// processes that do not run for long, such as functions in AWS Lambda. Groups and positions are the
+// same as in a process that runs for months, and a group may be moved from one to the other at any
+// time.
+//
+// A burst with Hints reads the events of these aggregates by their keys, after the positions of the
+// groups. It handles them and what its own handlers commit, and reads no tail. A burst without
+// Hints is a sweep. It reads the tail from the stored cursors on, and handles what it finds,
+// aggregates that wait for another attempt, and deferred events. Hints may be lost, so run a sweep
+// on a schedule, for example each minute.
+//
+// A burst visits shards. While another process works on a shard, a burst leaves that shard alone: a
+// process that runs for long finds the events by its own reads, and another burst is followed by
+// the next sweep.
+//
+// A new group is made by the first sweep. A group that starts [Now] then begins, so run a sweep
+// when it is deployed.
+type Burst struct {
+	// Hints are aggregates that may have new events. If there are none, the burst is a sweep.
+	Hints []Hint
+	// Also are functions that run meanwhile and commit events or commands, such as
+	// process.Manager.Fire. The burst handles these too. The context ends in time for
+	// [Burst.Run] to return before the deadline.
+	Also []func(context.Context) error
+}
+
+// Hint says that an aggregate may have new events, up to a version. Neither is trusted: a wrong
+// hint costs two read units for each group.
+type Hint struct {
+	Aggregate aggregate.ID
+	Version   uint64
+}
+
+// Left is what a [Burst] has left to others.
+type Left struct {
+	// Aggregates counts aggregates with unhandled events: they wait for another attempt, the time
+	// was too short, or another process works on their shards.
+	Aggregates int
+	// Due is the time of the next attempt at an event. It is zero if none is known. A sweep handles
+	// what is due.
+	Due time.Time
+}
+
+// defaultBurst limits a burst whose context has no deadline.
+const defaultBurst = time.Minute
+
+// Run runs the router until its groups have handled what there is, or until shortly before the
+// deadline of ctx; without a deadline, for up to a minute. Nothing runs after it has returned. A
+// router runs once, and closes the subscribers of its handlers, so make both for each burst.
+//
+// A handler has [Config.CloseTimeout] to end, or a quarter of the time before the deadline if that
+// is shorter. Run stops deliveries that much before the deadline, and a second more to store
+// positions.
+//
+// Errors: those of [Subscriber.Subscribe], of requests to DynamoDB, and of Also. Work that is left
+// is no error.
+func (b Burst) Run(ctx context.Context, router *message.Router) (Left, error) {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		deadline = time.Now().Add(defaultBurst)
+	}
+	r := &burst{deadline: deadline, sweep: len(b.Hints) == 0, hints: b.Hints, working: 1, done: make(chan struct{})}
+	ctx, cancel := context.WithDeadline(context.WithValue(ctx, burstKey{}, r), deadline)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.run(ctx, router, b.Also)
+	}()
+	late := time.NewTimer(time.Until(deadline))
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		r.failed(errLate)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left, errors.Join(r.errs...)
+}
+
+var (
+	errLate             = errors.New("burst: something still runs at the deadline: does each handler end within CloseTimeout?")
+	errBroadcastInBurst = errors.New("a broadcast has no position, so it cannot work in bursts: subscribe without the context of a burst")
+)
+
+// burst is a running [Burst].
+type burst struct {
+	deadline      time.Time
+	sweep         bool
+	hints         []Hint
+	subscriptions sync.WaitGroup
+
+	mu      sync.Mutex
+	working int           // number of those who work, or may cause work
+	done    chan struct{} // closed when no one works
+	left    Left
+	errs    []error
+}
+
+// run is [Burst.Run] without its limit.
+func (b *burst) run(ctx context.Context, router *message.Router, also []func(context.Context) error) {
+	routed := make(chan error, 1)
+	go func() { routed <- router.Run(ctx) }()
+	var others sync.WaitGroup
+	select {
+	case err := <-routed:
+		b.failed(err)
+		routed <- nil
+	case <-router.Running():
+		until, cancel := context.WithDeadline(ctx, b.deadline.Add(-b.reserve(0)))
+		defer cancel()
+		for _, work := range also {
+			b.add(1)
+			others.Add(1)
+			go func() {
+				defer others.Done()
+				defer b.add(-1)
+				b.failed(work(until))
+			}()
+		}
+	}
+	b.add(-1) // all subscriptions and others are counted now
+	others.Wait()
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+	}
+	b.subscriptions.Wait()
+	b.failed(router.Close()) // a router without handlers does not end by itself
+	b.failed(<-routed)
+}
+
+type burstKey struct{}
+
+// burstOf returns the burst to which the context of a subscription belongs, or nil.
+func burstOf(ctx context.Context) *burst {
+	b, _ := ctx.Value(burstKey{}).(*burst)
+	return b
+}
+
+// add changes the number of those who work. Who works may add others. So when the number is 0, it
+// stays 0.
+func (b *burst) add(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.working += n; b.working == 0 {
+		close(b.done)
+	}
+}
+
+// reserve returns the time before the deadline at which deliveries stop, for a CloseTimeout.
+func (b *burst) reserve(closeTimeout time.Duration) time.Duration {
+	return closeTimeout + min(writeOnClose, b.quarter())
+}
+
+// quarter returns a quarter of the time before the deadline.
+func (b *burst) quarter() time.Duration { return max(0, time.Until(b.deadline)/4) }
+
+func (b *burst) failed(err error) {
+	if err == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.errs = append(b.errs, err)
+}
+
+// leave records what is left of a shard.
+func (b *burst) leave(aggregates int, due time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left.Aggregates += aggregates
+	if b.left.Due.IsZero() || !due.IsZero() && due.Before(b.left.Due) {
+		b.left.Due = due
+	}
+}
+
+// hintsOf returns the hints about aggregates of a type.
+func (b *burst) hintsOf(topic string) map[aggregate.ID]uint64 {
+	hints := map[aggregate.ID]uint64{}
+	for _, h := range b.hints {
+		if h.Aggregate.Type == topic && h.Aggregate.Validate() == nil {
+			hints[h.Aggregate] = max(1, hints[h.Aggregate], h.Version)
+		}
+	}
+	return hints
+}
+
+// inbox holds the hints about which a subscription has done nothing yet. It counts as working in
+// its burst until the subscription finds it empty.
+type inbox struct {
+	burst   *burst
+	arrived chan struct{}
+
+	mu           sync.Mutex
+	works, ended bool
+	hints        map[aggregate.ID]uint64
+}
+
+// newInbox returns an inbox that works.
+func (b *burst) newInbox(topic string) *inbox {
+	b.add(1)
+	return &inbox{burst: b, arrived: make(chan struct{}, 1), works: true, hints: b.hintsOf(topic)}
+}
+
+// add adds a hint.
+func (i *inbox) add(id aggregate.ID, version uint64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ended {
+		return
+	}
+	if !i.works {
+		i.works = true
+		i.burst.add(1)
+		i.arrived <- struct{}{}
+	}
+	i.hints[id] = max(1, version, i.hints[id])
+}
+
+// take removes all hints. If there are none, it no longer counts as working.
+func (i *inbox) take() (hints map[aggregate.ID]uint64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	hints, i.hints = i.hints, map[aggregate.ID]uint64{}
+	if len(hints) == 0 {
+		i.rest()
+	}
+	return hints
+}
+
+// rest stops counting as working. The caller holds mu.
+func (i *inbox) rest() {
+	if i.works {
+		i.works = false
+		i.burst.add(-1)
+	}
+}
+
+// end drops all hints, and those that come later.
+func (i *inbox) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ended = true
+	i.rest()
+}

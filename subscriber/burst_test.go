@@ -1,0 +1,292 @@
+package subscriber_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// bursts runs bursts of one group, and records what its handler receives.
+type bursts struct {
+	t      *testing.T
+	config subscriber.Config
+	// handle is called for each message after it was recorded. It may be nil.
+	handle func(*message.Message) error
+
+	mu       sync.Mutex
+	received []string
+}
+
+func (b *bursts) run(ctx context.Context, hints ...subscriber.Hint) subscriber.Left {
+	b.t.Helper()
+	left, err := b.try(ctx, subscriber.Burst{Hints: hints})
+	require.NoError(b.t, err)
+	return left
+}
+
+func (b *bursts) try(ctx context.Context, burst subscriber.Burst) (subscriber.Left, error) {
+	b.t.Helper()
+	sub, err := subscriber.NewSubscriber(b.config, testLogger(b.t))
+	require.NoError(b.t, err)
+	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	require.NoError(b.t, err)
+	router.AddConsumerHandler("handler", topic, sub, func(msg *message.Message) error {
+		b.mu.Lock()
+		b.received = append(b.received, string(msg.Payload))
+		b.mu.Unlock()
+		if b.handle != nil {
+			return b.handle(msg)
+		}
+		return nil
+	})
+	return burst.Run(ctx, router)
+}
+
+// take returns what was received since the last call, sorted by aggregate.
+func (b *bursts) take() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	received := b.received
+	b.received = nil
+	slices.SortStableFunc(received, func(x, y string) int {
+		return strings.Compare(strings.Split(x, "/")[0], strings.Split(y, "/")[0])
+	})
+	return received
+}
+
+func hint(id string, version uint64) subscriber.Hint {
+	return subscriber.Hint{Aggregate: account(id), Version: version}
+}
+
+func TestABurstHandlesTheEventsOfItsHints(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		write(t, j, "x", 0, 3)
+		write(t, j, "y", 0, 2)
+		assert.Zero(t, b.run(t.Context(), hint("x", 3)))
+		assert.Equal(t, expect("x", 1, 3), b.take())
+		write(t, j, "x", 3, 2)
+		assert.Zero(t, b.run(t.Context(), hint("x", 5), hint("y", 2), hint("unknown", 7)))
+		assert.Equal(t, append(expect("x", 4, 5), expect("y", 1, 2)...), b.take())
+		write(t, j, "y", 2, 1)
+		assert.Zero(t, b.run(t.Context(), hint("x", 1), hint("x", 99), hint("y", 99)))
+		assert.Equal(t, expect("y", 3, 3), b.take())
+	})
+}
+
+func TestASweepHandlesWhatHintsHaveMissed(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		write(t, j, "x", 0, 3)
+		assert.Zero(t, b.run(t.Context()))
+		assert.Equal(t, expect("x", 1, 3), b.take())
+		write(t, j, "x", 3, 2)
+		write(t, j, "y", 0, 200)
+		assert.Zero(t, b.run(t.Context(), hint("y", 1)))
+		assert.Zero(t, b.run(t.Context()))
+		assert.Equal(t, append(expect("x", 4, 5), expect("y", 1, 200)...), b.take())
+		assert.Zero(t, b.run(t.Context()))
+		assert.Empty(t, b.take())
+	})
+}
+
+// What a group of a burst commits to a topic is handled by the same burst.
+func TestABurstHandlesWhatItsHandlersCommit(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 4, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		b.handle = func(msg *message.Message) error {
+			if payload := string(msg.Payload); len(payload) < len("x/1")+6 {
+				write(t, j, strings.Split(payload, "/")[0]+"x", 0, 1)
+			}
+			return nil
+		}
+		write(t, j, "x", 0, 1)
+		assert.Zero(t, b.run(t.Context(), hint("x", 1)))
+		assert.Equal(t, []string{"x/1", "xx/1", "xxx/1", "xxxx/1", "xxxxx/1", "xxxxxx/1", "xxxxxxx/1"}, b.take())
+	})
+}
+
+// A goroutine that is left would fail the test too, because it runs in fake time.
+func TestAfterABurstNothingRuns(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 4, func(t *testing.T, client *dynamodb.Client) {
+		proxy := dynamotest.NewProxy(t, client)
+		j := open(t, proxy.Client())
+		b := &bursts{t: t, config: quick(j)}
+		write(t, j, "x", 0, 3)
+		b.run(t.Context())
+		for range 5 {
+			write(t, j, "x", len(b.received), 1)
+			b.run(t.Context(), hint("x", 9))
+			b.run(t.Context())
+		}
+		assert.Len(t, b.take(), 8)
+		recording := proxy.Record()
+		time.Sleep(time.Hour)
+		assert.Empty(t, recording.Calls())
+	})
+}
+
+// An event that fails is tried again within the burst, then by a sweep when its pause has ended.
+func TestAFailedEventWaitsForItsPauseAcrossBursts(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		b.config.NackResendSleep, b.config.MaxNackResendSleep = 100*time.Millisecond, time.Hour
+		b.config.Failures = subscriber.Park(12)
+		b.handle = func(msg *message.Message) error { return errors.New("fails") }
+		write(t, j, "x", 0, 2)
+		left := b.run(t.Context(), hint("x", 2))
+		assert.Equal(t, 1, left.Aggregates)
+		assert.Len(t, b.take(), 4, "its pauses are 0.1, 0.2, 0.4 and 0.8 seconds")
+		for attempt := 5; attempt < 12; attempt++ {
+			assert.Equal(t, 1, b.run(t.Context(), hint("x", 2)).Aggregates)
+			assert.Empty(t, b.take(), "attempt %d is not due", attempt)
+			time.Sleep(time.Until(left.Due))
+			left = b.run(t.Context())
+			assert.Len(t, b.take(), 1, "attempt %d", attempt)
+			assert.Greater(t, time.Until(left.Due), 100*time.Millisecond<<(attempt-2))
+		}
+		time.Sleep(time.Until(left.Due))
+		left = b.run(t.Context())
+		assert.Len(t, b.take(), 1, "the last attempt")
+		assert.Zero(t, left)
+		assert.Zero(t, b.run(t.Context(), hint("x", 2)))
+		assert.Empty(t, b.take(), "it is parked")
+	})
+}
+
+func TestABurstEndsBeforeItsDeadline(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		b.config.CloseTimeout = 3 * time.Second
+		b.handle = func(*message.Message) error {
+			time.Sleep(time.Second)
+			return nil
+		}
+		write(t, j, "x", 0, 100)
+		for last := 0; last < 100; last = len(b.received) {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			deadline, _ := ctx.Deadline()
+			left := b.run(ctx)
+			assert.True(t, time.Now().Before(deadline))
+			assert.GreaterOrEqual(t, len(b.received), min(100, last+20))
+			assert.Equal(t, len(b.received) < 100, left.Aggregates == 1)
+			cancel()
+		}
+		assert.Equal(t, expect("x", 1, 100), b.take())
+	})
+}
+
+// A member that runs for long keeps its shards, and a burst gets those that are free.
+func TestABurstLeavesTheShardsOfMembersAlone(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 4, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		sub, messages := subscribe(t, quick(j))
+		write(t, j, "x", 0, 1)
+		assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
+		write(t, j, "x", 1, 1)
+		b.run(t.Context(), hint("x", 2))
+		b.run(t.Context())
+		assert.Empty(t, b.take())
+		assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+		closes(t, sub)
+		write(t, j, "x", 2, 1)
+		b.run(t.Context(), hint("x", 3))
+		assert.Equal(t, expect("x", 3, 3), b.take())
+		_, messages = subscribe(t, quick(j))
+		write(t, j, "x", 3, 1)
+		assert.Equal(t, expect("x", 4, 4), receiveAll(t, messages, 1))
+	})
+}
+
+// A process that is killed in a burst keeps its shards until its lease ends at the deadline.
+func TestABurstThatWasKilledHoldsShardsUntilItsDeadline(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		proxy := dynamotest.NewProxy(t, client)
+		killed := &bursts{t: t, config: quick(open(t, proxy.Client()))}
+		killed.handle = func(*message.Message) error {
+			proxy.Inject(dynamotest.CutConnection())
+			return nil
+		}
+		j := open(t, client)
+		write(t, j, "x", 0, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, _ = killed.try(ctx, subscriber.Burst{})
+		deadline, _ := ctx.Deadline()
+		b := &bursts{t: t, config: quick(j)}
+		assert.Zero(t, b.run(t.Context()))
+		time.Sleep(time.Until(deadline.Add(3 * time.Second)))
+		assert.Zero(t, b.run(t.Context()))
+		assert.Equal(t, expect("x", 1, 1), b.take())
+	})
+}
+
+func TestABurstOfAPausedGroupDoesNothing(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 2)
+	b := &bursts{t: t, config: quick(j)}
+	write(t, j, "x", 0, 1)
+	b.run(t.Context())
+	b.take()
+	require.NoError(t, groups.Of(j, "group", topic).Pause(t.Context()))
+	write(t, j, "x", 1, 1)
+	b.run(t.Context(), hint("x", 2))
+	b.run(t.Context())
+	assert.Empty(t, b.take())
+	require.NoError(t, groups.Of(j, "group", topic).Resume(t.Context()))
+	b.run(t.Context(), hint("x", 2))
+	assert.Equal(t, expect("x", 2, 2), b.take())
+}
+
+func TestABurstRefusesABroadcast(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 2)
+	sub, err := subscriber.NewBroadcast(subscriber.BroadcastConfig{Journal: j}, nil)
+	require.NoError(t, err)
+	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	require.NoError(t, err)
+	router.AddConsumerHandler("handler", topic, sub, func(*message.Message) error { return nil })
+	_, err = subscriber.Burst{}.Run(t.Context(), router)
+	require.ErrorContains(t, err, "a broadcast has no position")
+}
+
+func TestABurstReportsThatTablesAreMissing(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	client := db.Client()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2, Layout: journal.Packed}))
+	b := &bursts{t: t, config: quick(open(t, client))}
+	_, err := client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: ptr("checkpoint")})
+	require.NoError(t, err)
+	_, err = b.try(t.Context(), subscriber.Burst{})
+	require.ErrorIs(t, err, journal.ErrTableMissing)
+}

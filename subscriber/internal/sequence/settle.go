@@ -1,0 +1,71 @@
+package sequence
+
+import "time"
+
+// settling says when a visit has no more to do.
+type settling struct {
+	busy    int // the number of streams that are active or pausing
+	settles chan struct{}
+}
+
+// setState changes the state of a stream, which is served no longer. The caller holds mu.
+func (q *Sequencer[W]) setState(st *Stream[W], to streamState) {
+	if st.state.isBusy() {
+		q.settling.busy--
+	}
+	st.state, st.serving = to, time.Time{}
+	if to.isBusy() {
+		q.settling.busy++
+	}
+	if q.settling.busy == 0 {
+		select {
+		case q.settling.settles <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (s streamState) isBusy() bool { return s == active || s == pausing }
+
+// Settles receives a value when no stream has anything to do for now.
+func (q *Sequencer[W]) Settles() <-chan struct{} { return q.settling.settles }
+
+// EndIfSettled prevents new work, like End, if no stream has anything to do for now. A report that
+// comes later is refused, so none is lost in between.
+func (q *Sequencer[W]) EndIfSettled() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.settling.busy == 0 {
+		q.ended = true
+	}
+	return q.ended
+}
+
+// LeaveOutTail makes the sequencer act on reports although the tail is not read.
+func (q *Sequencer[W]) LeaveOutTail() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.caughtUp = true
+	q.endRead()
+}
+
+// Unfinished returns the number of streams that have unhandled events and are not parked, and the
+// time at which the first of them must be tried again. The time is zero if there is none.
+func (q *Sequencer[W]) Unfinished(now time.Time) (count int, due time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for st := range q.unfinished {
+		if st.state == parked || q.isDone(st) {
+			continue
+		}
+		count++
+		again := now
+		if st.failure != nil && st.failure.Due.After(now) {
+			again = st.failure.Due
+		}
+		if due.IsZero() || again.Before(due) {
+			due = again
+		}
+	}
+	return count, due
+}

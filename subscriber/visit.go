@@ -1,0 +1,221 @@
+package subscriber
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// visit is what a subscription does in a burst at a time: a sweep of shards, or hints by shard.
+type visit struct {
+	sweep bool
+	hints map[int]map[aggregate.ID]uint64
+}
+
+// soon is the longest pause before another attempt for which a visit waits.
+const soon = 500 * time.Millisecond
+
+// catchUp visits shards until the burst has no more work, and closes the output.
+func (s *subscription) catchUp(ctx context.Context) {
+	defer s.burst.subscriptions.Done()
+	defer close(s.out)
+	defer s.close()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+writeOnClose, s.close) })()
+	defer func() { s.lanes.Stop(); s.lanes.Wait() }()
+	defer s.journal.Watch(s.topic, func(id aggregate.ID, version uint64) {
+		sh, found := s.member.Work(s.journal.Shard(id))
+		if !found || !sh.sequencer.Wake(id, version) {
+			s.inbox.add(id, version)
+		}
+	})()
+	defer s.inbox.end()
+	if s.burst.sweep {
+		s.visitShards(ctx, true, nil)
+	}
+	for ctx.Err() == nil {
+		if hints := s.inbox.take(); len(hints) > 0 {
+			s.visitShards(ctx, false, hints)
+			continue
+		}
+		select {
+		case <-s.inbox.arrived:
+		case <-s.burst.done:
+			return
+		case <-ctx.Done():
+		}
+	}
+}
+
+// visitShards works on those shards that have something to do and that no one else works on.
+func (s *subscription) visitShards(ctx context.Context, sweep bool, hints map[aggregate.ID]uint64) {
+	if err := s.tryVisit(ctx, sweep, hints); err != nil && ctx.Err() == nil {
+		s.burst.failed(err)
+	}
+}
+
+func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggregate.ID]uint64) error {
+	key := checkpoint.Key{Group: s.config.ConsumerGroup, Topic: s.topic}
+	seen, err := s.checkpoint.PeekMembership(ctx, key)
+	if err != nil || seen.Paused {
+		return err
+	}
+	v := &visit{sweep: sweep, hints: map[int]map[aggregate.ID]uint64{}}
+	var wanted []int
+	if sweep {
+		wanted, err = s.shardsToSweep(ctx, seen)
+	} else {
+		wanted, err = s.shardsOf(ctx, seen, v, hints)
+	}
+	if err != nil || len(wanted) == 0 {
+		return err
+	}
+	s.visit = v
+	visited := s.member.Visit(ctx, seen, wanted, s.burst.deadline)
+	for _, n := range wanted {
+		if !slices.Contains(visited, n) {
+			s.burst.leave(len(v.hints[n]), time.Time{})
+		}
+	}
+	return nil
+}
+
+// shardOf returns the key of a shard.
+func (s *subscription) shardOf(r checkpoint.Membership, number int) checkpoint.Shard {
+	return checkpoint.Shard{Group: checkpoint.Group{Name: s.config.ConsumerGroup, Resets: r.Resets}, Topic: s.topic, Number: number}
+}
+
+// shardsOf adds the hints to a visit that seem to be right, and returns their shards. A hint costs
+// half a read unit if the group has handled the version, and one and a half otherwise.
+func (s *subscription) shardsOf(ctx context.Context, seen checkpoint.Membership, v *visit, hints map[aggregate.ID]uint64) (shards []int, err error) {
+	ids := map[int][]aggregate.ID{}
+	for id := range hints {
+		n := s.journal.Shard(id)
+		ids[n] = append(ids[n], id)
+	}
+	_, own := s.config.Positions.(*tablePositions)
+	for n, some := range ids {
+		positions := map[aggregate.ID]uint64{}
+		if own && seen.Exists() {
+			if positions, err = s.checkpoint.Positions(ctx, s.shardOf(seen, n), some, false); err != nil {
+				return nil, err
+			}
+		}
+		v.hints[n] = map[aggregate.ID]uint64{}
+		found := make([]bool, len(some))
+		var reads []func() error
+		for i, id := range some {
+			reads = append(reads, func() error {
+				if positions[id] >= hints[id] {
+					return nil
+				}
+				version, err := s.headNow(ctx, id)
+				found[i] = version > positions[id]
+				return err
+			})
+		}
+		if err := worst(s.inParallel(reads)); err != nil {
+			return nil, err
+		}
+		for i, id := range some {
+			if found[i] {
+				v.hints[n][id] = hints[id]
+			}
+		}
+		if len(v.hints[n]) > 0 {
+			shards = append(shards, n)
+		}
+	}
+	return shards, nil
+}
+
+// shardsToSweep returns the shards that may have something to do. It costs half a read unit for the
+// row of the cursor of each shard, and half a one for each partition of its tail.
+func (s *subscription) shardsToSweep(ctx context.Context, seen checkpoint.Membership) (shards []int, err error) {
+	all := make([]int, s.config.Journal.Shards())
+	for n := range all {
+		all[n] = n
+	}
+	if !seen.Exists() {
+		return all, nil
+	}
+	free := s.member.Free(seen, all)
+	cursors, err := s.checkpoint.Cursors(ctx, s.shardOf(seen, 0).Group, s.topic, free)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]bool, len(free))
+	var reads []func() error
+	for i, n := range free {
+		c := cursors[n]
+		if c.Epoch != seen.Epochs[n] || !c.Due.After(s.now()) || s.mustReconcile(c.Reconciled) {
+			found[i] = true
+			continue
+		}
+		reads = append(reads, func() error {
+			page, err := s.raw.TailShard(ctx, storage.TailQuery{
+				AggregateType: s.topic, Shard: n, After: storage.CursorAt(c.Cursor), Until: s.now().Add(s.config.Timing.TrailingDelay), NumbersOnly: true, Limit: 1,
+			})
+			found[i] = len(page.Records)+len(page.Corrupt) > 0
+			return err
+		})
+	}
+	err = worst(s.inParallel(reads))
+	for i, n := range free {
+		if found[i] {
+			shards = append(shards, n)
+		}
+	}
+	return shards, err
+}
+
+// mustReconcile reports whether a sweep must reconcile a shard.
+func (s *subscription) mustReconcile(last time.Time) bool {
+	return s.config.Timing.ReconcileInterval > 0 && s.now().Sub(last) >= s.config.Timing.ReconcileInterval
+}
+
+// catchUp does what there is to do on a shard in a visit, and stops the shard.
+func (sh *shard) catchUp(ctx context.Context) {
+	defer sh.Stop()
+	from, begun := sh.begin(ctx)
+	if !begun {
+		return
+	}
+	if sh.visit.sweep {
+		if err := sh.source.Pass(ctx, from); err != nil {
+			sh.burst.failed(err)
+		}
+		if err := sh.deferrals.scan(ctx); err != nil {
+			sh.burst.failed(err)
+		}
+	} else {
+		sh.sequencer.LeaveOutTail()
+		for id, version := range sh.visit.hints[sh.number] {
+			sh.sequencer.Hint(id, version)
+		}
+	}
+	for {
+		sh.deferrals.release()
+		if sh.deferrals.isSettled() && sh.sequencer.EndIfSettled() {
+			return
+		}
+		select {
+		case <-sh.sequencer.Settles():
+		case <-sh.deferrals.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// leaveRest records in the burst what a visit has not handled.
+func (sh *shard) leaveRest() {
+	count, due := sh.sequencer.Unfinished(sh.now())
+	if next := sh.deferrals.nextDue(); due.IsZero() || !next.IsZero() && next.Before(due) {
+		due = next
+	}
+	sh.burst.leave(count, due)
+}
