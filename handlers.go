@@ -122,6 +122,10 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 	}
 	a.definitions = definitions
 	a.workers = append(a.workers, Service{Name: "process manager " + definition.Type(), Run: manager.Run})
+	a.fires = append(a.fires, func(ctx context.Context) error {
+		_, err := manager.Fire(ctx)
+		return err
+	})
 	a.addComponent(definition.Type(), manager)
 	return manager, nil
 }
@@ -238,13 +242,25 @@ func (a *App) Handle(g Group, handle message.NoPublishHandlerFunc) error {
 
 // add adds a handler for each topic of a group to the router.
 func (a *App) add(g Group, s settings, handle message.NoPublishHandlerFunc) error {
+	return a.wire(g, s, func(router *message.Router, sub message.Subscriber) error {
+		for _, topic := range g.Topics {
+			router.AddConsumerHandler(g.handlerName(topic), topic, sub, handle)
+		}
+		return nil
+	})
+}
+
+// wire makes the subscriber of a group and adds its handlers to the App's router. [App.CatchUp]
+// adds them to a router of its own.
+func (a *App) wire(g Group, s settings, add func(*message.Router, message.Subscriber) error) error {
 	sub, err := a.newSubscriber(g, s)
 	if err != nil {
 		return err
 	}
-	for _, topic := range g.Topics {
-		a.router.AddConsumerHandler(g.handlerName(topic), topic, sub, handle)
+	if err := add(a.router, sub); err != nil {
+		return err
 	}
+	a.wirings = append(a.wirings, func(router *message.Router) error { return add(router, kept{sub}) })
 	a.subscribed(g, sub)
 	return nil
 }

@@ -30,6 +30,9 @@
 //   - [App.Live]: a feed, which pushes changes to web pages.
 //   - [App.Serve] and [App.Add]: an HTTP server, or any other [Service].
 //
+// [App.CatchUp] does the work of handlers, projections, read models and process managers in a
+// process that does not run for long.
+//
 // # Tables
 //
 // [Open] creates the tables journal, snapshot and checkpoint if they are missing. [Process] creates
@@ -226,6 +229,11 @@ type App struct {
 	subscribers []*subscriber.Subscriber
 	feeds       []*live.Feed
 	workers     []Service // process managers and read models
+	// The following are for CatchUp: what adds the handlers of groups to a router, what adds those
+	// of read models, and what fires the timeouts of process managers.
+	wirings []func(*message.Router) error
+	models  []func(context.Context, *message.Router) error
+	fires   []func(context.Context) error
 	services    []Service
 	components  []component
 	jsonEvents  bool                // Config.Marshaler is the default
@@ -238,6 +246,7 @@ type App struct {
 
 	mu       sync.Mutex
 	started  bool
+	bursts   bool // started by CatchUp
 	running  chan struct{}
 	stopped  chan struct{}
 	stopping atomic.Bool

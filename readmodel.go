@@ -2,9 +2,10 @@ package millrace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/projection"
@@ -59,20 +60,31 @@ func (a *App) ReadModel(
 	}
 	topics, definitions := slices.Clone(config.Topics), slices.Clone(a.definitions)
 	a.handled(topics)
+	wire := func(ctx context.Context, g readmodel.Generation, router *message.Router) error {
+		reactions, err := build(ctx, g)
+		if err != nil {
+			return err
+		}
+		return a.project(Group{Name: g.Group(), Topics: topics}, definitions, reactions, router)
+	}
+	a.models = append(a.models, modelWiring(model, config.Forms, wire))
 	a.workers = append(a.workers, Service{Name: name, Run: func(ctx context.Context) error {
 		return model.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
-			reactions, err := build(ctx, g)
+			router, err := a.config.newRouter()
 			if err != nil {
 				return err
 			}
-			return a.project(ctx, Group{Name: g.Group(), Topics: topics}, definitions, reactions)
+			if err := wire(ctx, g, router); err != nil {
+				return err
+			}
+			return router.Run(ctx)
 		})
 	}})
 	return model, nil
 }
 
-// project runs a projection until ctx ends.
-func (a *App) project(ctx context.Context, g Group, definitions []aggregate.AnyDefinition, reactions []projection.Reaction) error {
+// project adds a projection to a router, which closes its subscriber.
+func (a *App) project(g Group, definitions []aggregate.AnyDefinition, reactions []projection.Reaction, router *message.Router) error {
 	p, err := projection.New(a.client, projection.Config{Definitions: definitions}, reactions...)
 	if err != nil {
 		return err
@@ -85,12 +97,8 @@ func (a *App) project(ctx context.Context, g Group, definitions []aggregate.AnyD
 	if err != nil {
 		return err
 	}
-	router, err := a.config.newRouter()
-	if err != nil {
-		return err
-	}
 	for _, topic := range g.Topics {
 		router.AddConsumerHandler(g.handlerName(topic), topic, sub, p.Handle)
 	}
-	return errors.Join(router.Run(ctx), sub.Close())
+	return nil
 }

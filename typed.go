@@ -109,29 +109,26 @@ func (h commandHandler) NewEvent() any { return h.NewCommand() }
 
 // addTyped adds a group processor for each topic. The processors share a subscriber.
 func (a *App) addTyped(g Group, s settings, ackUnknown bool, handlers []cqrs.GroupEventHandler) error {
-	sub, err := a.newSubscriber(g, s)
-	if err != nil {
-		return err
-	}
-	for _, topic := range g.Topics {
-		processor, err := cqrs.NewEventGroupProcessorWithConfig(a.router, cqrs.EventGroupProcessorConfig{
-			Marshaler:         a.config.Marshaler,
-			AckOnUnknownEvent: ackUnknown,
-			GenerateSubscribeTopic: func(cqrs.EventGroupProcessorGenerateSubscribeTopicParams) (string, error) {
-				return topic, nil
-			},
-			SubscriberConstructor: func(cqrs.EventGroupProcessorSubscriberConstructorParams) (message.Subscriber, error) {
-				return sub, nil
-			},
-			Logger: a.config.Logger,
-		})
-		if err != nil {
-			return err
+	return a.wire(g, s, func(router *message.Router, sub message.Subscriber) error {
+		for _, topic := range g.Topics {
+			processor, err := cqrs.NewEventGroupProcessorWithConfig(router, cqrs.EventGroupProcessorConfig{
+				Marshaler:         a.config.Marshaler,
+				AckOnUnknownEvent: ackUnknown,
+				GenerateSubscribeTopic: func(cqrs.EventGroupProcessorGenerateSubscribeTopicParams) (string, error) {
+					return topic, nil
+				},
+				SubscriberConstructor: func(cqrs.EventGroupProcessorSubscriberConstructorParams) (message.Subscriber, error) {
+					return sub, nil
+				},
+				Logger: a.config.Logger,
+			})
+			if err != nil {
+				return err
+			}
+			if err := processor.AddHandlersGroup(g.handlerName(topic), handlers...); err != nil {
+				return err
+			}
 		}
-		if err := processor.AddHandlersGroup(g.handlerName(topic), handlers...); err != nil {
-			return err
-		}
-	}
-	a.subscribed(g, sub)
-	return nil
+		return nil
+	})
 }
