@@ -231,14 +231,14 @@ type App struct {
 	workers     []Service // process managers and read models
 	// The following are for CatchUp: what adds the handlers of groups to a router, what adds those
 	// of read models, and what fires the timeouts of process managers.
-	wirings []func(*message.Router) error
-	models  []func(context.Context, *message.Router) error
-	fires   []func(context.Context) error
-	services    []Service
-	components  []component
-	jsonEvents  bool                // Config.Marshaler is the default
-	topics      map[string]bool     // topics that a group or a read model handles
-	topicsOf    map[string][]string // topics by consumer group
+	wirings    []func(*message.Router) error
+	models     []func(context.Context, *message.Router) error
+	fires      []func(context.Context) error
+	services   []Service
+	components []component
+	jsonEvents bool                // Config.Marshaler is the default
+	topics     map[string]bool     // topics that a group or a read model handles
+	topicsOf   map[string][]string // topics by consumer group
 	// external has the positions outside of the journal's tables, by consumer group.
 	external map[string]groups.Positions
 	queried  []string // consumer groups of Consistent

@@ -1,8 +1,10 @@
 package subscriber_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -289,4 +292,44 @@ func TestABurstReportsThatTablesAreMissing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.try(t.Context(), subscriber.Burst{})
 	require.ErrorIs(t, err, journal.ErrTableMissing)
+}
+
+// A sweep reconciles a part at a time, and continues where an earlier sweep has ended.
+func TestSweepsReconcileWhatTheTailDoesNotShow(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		proxy := dynamotest.NewProxy(t, client)
+		// With a page that takes 4 seconds, a sweep compares one or two pages.
+		proxy.Inject(dynamotest.Pause(func(context.Context) { time.Sleep(4 * time.Second) }), dynamotest.On("Query"), dynamotest.Matching(func(_ string, in any) bool {
+			q, ok := in.(*dynamodb.QueryInput)
+			return ok && (*q.TableName == "snapshot" || q.IndexName != nil && *q.IndexName == "journal-aid-index")
+		}))
+		b := &bursts{t: t, config: quick(open(t, proxy.Client()))}
+		b.config.Timing.ReconcileInterval = time.Hour
+		writer := open(t, client)
+		for n := range 400 {
+			_, err := writer.Internal().Append(t.Context(), storage.Commit{
+				Aggregate: account(fmt.Sprint(n)), Events: []storage.Event{{Type: "deposited", Payload: bytes.Repeat([]byte("x"), 9000)}},
+				Snapshot: &journal.Snapshot{Number: 1, Payload: bytes.Repeat([]byte("x"), 9000)},
+			})
+			require.NoError(t, err)
+		}
+		b.run(t.Context())
+		b.take()
+		write(t, at(t, client, func() time.Time { return time.Now().Add(-240 * time.Hour) }), "zzz", 0, 1)
+		require.NoError(t, groups.Of(writer, "group", topic).Reconcile(t.Context()))
+		sweeps := 0
+		for ; sweeps < 30 && len(b.received) == 0; sweeps++ {
+			b.run(t.Context())
+			time.Sleep(time.Minute)
+		}
+		assert.Equal(t, expect("zzz", 1, 1), b.take())
+		assert.Greater(t, sweeps, 1, "the first sweep cannot compare all aggregates")
+		requests := proxy.Record()
+		b.run(t.Context())
+		b.run(t.Context())
+		requests.Reset()
+		b.run(t.Context())
+		assert.Len(t, requests.Calls(), 3, "the membership, the row of the cursor, the tail")
+	})
 }

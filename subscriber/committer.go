@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/retry"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
@@ -28,6 +29,8 @@ type committer struct {
 	// revisions counts the writes to the behind list.
 	revisions atomic.Uint64
 	saved     bool // whether this owner has stored the cursor; only flush uses it
+	// reconciling is where a reconciliation was interrupted that is continued in sweeps.
+	reconciling atomic.Pointer[storage.Reconciling]
 	// deferredDue returns the time of the first attempt at a deferred event. It is nil before the
 	// end of the term.
 	deferredDue func() time.Time
@@ -53,6 +56,9 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 	}
 	if !progress.Cursor.IsZero() {
 		at = progress.Cursor.UnixMilli()
+	}
+	if c.visit != nil {
+		c.reconciling.Store(progress.Reconciling)
 	}
 	reconciled := progress.Reconciled
 	if reconciled.IsZero() && !c.hinted() {
@@ -275,7 +281,9 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	// former owner.
 	due := c.due()
 	if p.Next != p.Saved || len(p.Unlist) > 0 && !c.saved || !due.IsZero() {
-		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.Next.At), p.Next.ReconciledAt, due); err != nil {
+		if err := c.checkpoint.SaveCursor(ctx, c.key, checkpoint.CursorRow{
+			Epoch: c.epoch, Cursor: time.UnixMilli(p.Next.At), Reconciled: p.Next.ReconciledAt, Due: due, Reconciling: c.reconciling.Load(),
+		}); err != nil {
 			return err
 		}
 		c.sequencer.SaveCursor(p)

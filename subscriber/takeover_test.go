@@ -36,7 +36,7 @@ func withParked(t *testing.T, layout journal.Layout, aggregates int) (*dynamotes
 			Aggregate: account(id), Head: 1, Parked: &checkpoint.Failure{Number: 1, At: time.Now(), Reason: "broken"},
 		}))
 	}
-	require.NoError(t, store.SaveCursor(t.Context(), checkpoint.Shard{Group: checkpoint.Group{Name: "group"}, Topic: topic}, 1, time.Now(), time.Now(), time.Time{}))
+	require.NoError(t, store.SaveCursor(t.Context(), checkpoint.Shard{Group: checkpoint.Group{Name: "group"}, Topic: topic}, checkpoint.CursorRow{Epoch: 1, Cursor: time.Now(), Reconciled: time.Now()}))
 	return db, j
 }
 

@@ -174,7 +174,8 @@ func (s *subscription) shardsToSweep(ctx context.Context, seen checkpoint.Member
 
 // mustReconcile reports whether a sweep must reconcile a shard.
 func (s *subscription) mustReconcile(last time.Time) bool {
-	return s.config.Timing.ReconcileInterval > 0 && s.now().Sub(last) >= s.config.Timing.ReconcileInterval
+	since := s.now().Sub(last)
+	return s.config.Timing.ReconcileInterval > 0 && (since >= s.config.Timing.ReconcileInterval || since < 0)
 }
 
 // catchUp does what there is to do on a shard in a visit, and stops the shard.
@@ -191,6 +192,7 @@ func (sh *shard) catchUp(ctx context.Context) {
 		if err := sh.deferrals.scan(ctx); err != nil {
 			sh.burst.failed(err)
 		}
+		sh.committer.reconciling.Store(sh.source.ReconcileSlice(ctx, sh.committer.reconciling.Load()))
 	} else {
 		sh.sequencer.LeaveOutTail()
 		for id, version := range sh.visit.hints[sh.number] {

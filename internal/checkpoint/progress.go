@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -31,6 +32,8 @@ type Progress struct {
 	Cursor time.Time
 	// Reconciled is the time of the last reconciliation. It is zero if there was none.
 	Reconciled time.Time
+	// Reconciling is where a sweep has interrupted a reconciliation. It is nil if none has.
+	Reconciling *storage.Reconciling
 	// Behind holds the entries of the behind list.
 	Behind []Behind
 	// More reports whether the list has further entries, which ProgressUpTo has not read.
@@ -120,7 +123,9 @@ func (p *Progress) add(k Shard, sortKey string, rows []item) (err error) {
 			b, err = behindOf(aggregate.ID{Type: k.Topic, Value: value}, row)
 			p.Behind = append(p.Behind, b)
 		} else {
-			p.Cursor, p.Reconciled, err = cursorOf(row)
+			var c CursorRow
+			c, err = cursorOf(row)
+			p.Cursor, p.Reconciled, p.Reconciling = c.Cursor, c.Reconciled, c.Reconciling
 		}
 		if err != nil {
 			return err
@@ -197,12 +202,19 @@ func (s *Store) entriesOf(k Shard, rows []item) (entries []Behind, err error) {
 	return entries, nil
 }
 
-func cursorOf(row item) (cursor, reconciled time.Time, err error) {
-	if cursor, err = timeOf(row[attrCursor]); err != nil {
-		return cursor, reconciled, err
+func cursorOf(row item) (c CursorRow, err error) {
+	for name, into := range map[string]*time.Time{attrCursor: &c.Cursor, attrReconciled: &c.Reconciled, attrDue: &c.Due} {
+		if *into, err = timeOf(row[name]); err != nil {
+			return c, err
+		}
 	}
-	reconciled, err = timeOf(row[attrReconciled])
-	return cursor, reconciled, err
+	if place := textOf(row[attrReconciling]); place != "" {
+		if err := json.Unmarshal([]byte(place), &c.Reconciling); err != nil {
+			return c, fmt.Errorf("%w: %q is no place of a reconciliation", ErrCorrupt, place)
+		}
+	}
+	c.Epoch, err = uintOf(row[attrEpoch])
+	return c, err
 }
 
 func behindOf(id aggregate.ID, row item) (b Behind, err error) {
@@ -242,21 +254,43 @@ func failureOf(row item, at string) (f *Failure, err error) {
 // in the year 9999.
 var Never = time.UnixMilli(253_402_300_799_000)
 
-// SaveCursor stores the cursor and the time of the last reconciliation. After that, former owners
-// can store neither. due is the time at which a sweep must visit the shard although its tail shows
-// nothing new. It is zero if this is not known.
-func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, reconciled, due time.Time) error {
-	update := "SET #e = :e, #c = :c, #s = :s REMOVE #d"
-	values := item{":e": number(epoch), ":c": number(max(0, cursor.UnixMilli())), ":s": number(max(0, reconciled.UnixMilli()))}
-	if !due.IsZero() {
-		update = "SET #e = :e, #c = :c, #s = :s, #d = :d"
-		values[":d"] = number(max(0, due.UnixMilli()))
+// CursorRow is the row of the cursor of a shard. Cursor and Reconciled are those of Progress.
+type CursorRow struct {
+	Epoch              uint64 // of the owner that stores it
+	Cursor, Reconciled time.Time
+	// Due is the time at which a sweep must visit the shard although its tail shows nothing new. It
+	// is zero if this is not known.
+	Due time.Time
+	// Reconciling is where the next sweep continues a reconciliation. It is nil if none was begun.
+	Reconciling *storage.Reconciling
+}
+
+// SaveCursor stores a row. After that, former owners can store none.
+func (s *Store) SaveCursor(ctx context.Context, k Shard, c CursorRow) error {
+	set, remove := "SET #e = :e, #c = :c, #s = :s", []string{}
+	values := item{":e": number(c.Epoch), ":c": number(max(0, c.Cursor.UnixMilli())), ":s": number(max(0, c.Reconciled.UnixMilli()))}
+	if c.Due.IsZero() {
+		remove = append(remove, "#d")
+	} else {
+		set, values[":d"] = set+", #d = :d", number(max(0, c.Due.UnixMilli()))
+	}
+	if c.Reconciling == nil {
+		remove = append(remove, "#p")
+	} else {
+		place, err := json.Marshal(c.Reconciling)
+		if err != nil {
+			return err
+		}
+		set, values[":p"] = set+", #p = :p", text(string(place))
+	}
+	if len(remove) > 0 {
+		set += " REMOVE " + strings.Join(remove, ", ")
 	}
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),
-		UpdateExpression:          &update,
+		UpdateExpression:          &set,
 		ConditionExpression:       aws.String(notNewer),
-		ExpressionAttributeNames:  names("#c", attrCursor, "#s", attrReconciled, "#d", attrDue),
+		ExpressionAttributeNames:  names("#c", attrCursor, "#s", attrReconciled, "#d", attrDue, "#p", attrReconciling),
 		ExpressionAttributeValues: values,
 	})
 	if err != nil {
@@ -271,9 +305,9 @@ func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, r
 func (s *Store) RequestReconciliation(ctx context.Context, k Shard, epoch uint64) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),
-		UpdateExpression:          aws.String("SET #e = :e, #s = :s"),
+		UpdateExpression:          aws.String("SET #e = :e, #s = :s REMOVE #p"),
 		ConditionExpression:       aws.String(notNewer),
-		ExpressionAttributeNames:  names("#s", attrReconciled),
+		ExpressionAttributeNames:  names("#s", attrReconciled, "#p", attrReconciling),
 		ExpressionAttributeValues: item{":e": number(epoch), ":s": number(0)},
 	})
 	if err != nil {
@@ -282,27 +316,13 @@ func (s *Store) RequestReconciliation(ctx context.Context, k Shard, epoch uint64
 	return nil
 }
 
-// CursorRow is what a sweep must know of a shard to decide whether to visit it.
-type CursorRow struct {
-	Epoch                   uint64 // of the owner that has stored it
-	Cursor, Reconciled, Due time.Time
-}
-
 // Cursors reads the rows of the cursors of some shards, by their numbers, with eventual
 // consistency: one round trip for each 100 shards, and half a read unit for each shard. Rows that
 // do not exist are left out.
 func (s *Store) Cursors(ctx context.Context, group Group, topic string, numbers []int) (map[int]CursorRow, error) {
 	cursors := map[int]CursorRow{}
 	err := s.cursorRows(ctx, group, topic, numbers, false, func(number int, row item) (err error) {
-		var c CursorRow
-		if c.Cursor, c.Reconciled, err = cursorOf(row); err != nil {
-			return err
-		}
-		if c.Due, err = timeOf(row[attrDue]); err != nil {
-			return err
-		}
-		c.Epoch, err = uintOf(row[attrEpoch])
-		cursors[number] = c
+		cursors[number], err = cursorOf(row)
 		return err
 	})
 	return cursors, err
@@ -334,8 +354,8 @@ func (s *Store) cursorRows(ctx context.Context, group Group, topic string, numbe
 // for each shard.
 func (s *Store) ReconciliationRequested(ctx context.Context, group Group, topic string, numbers []int) (requested []int, err error) {
 	err = s.cursorRows(ctx, group, topic, numbers, true, func(number int, row item) error {
-		_, reconciled, err := cursorOf(row)
-		if row[attrReconciled] != nil && reconciled.UnixMilli() == 0 {
+		c, err := cursorOf(row)
+		if row[attrReconciled] != nil && c.Reconciled.UnixMilli() == 0 {
 			requested = append(requested, number)
 		}
 		return err

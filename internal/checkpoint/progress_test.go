@@ -28,13 +28,13 @@ func TestACursorBelongsToTheNewestEpoch(t *testing.T) {
 	assert.Equal(t, checkpoint.Progress{}, s.progress(t))
 
 	at := time.UnixMilli
-	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, at(77), at(5), time.Time{}))
-	require.NoError(t, s.SaveCursor(t.Context(), shard, 2, at(66), at(6), time.Time{}))
-	require.ErrorIs(t, s.SaveCursor(t.Context(), shard, 1, at(99), at(9), time.Time{}), checkpoint.ErrFenced)
+	require.NoError(t, s.SaveCursor(t.Context(), shard, checkpoint.CursorRow{Epoch: 1, Cursor: at(77), Reconciled: at(5)}))
+	require.NoError(t, s.SaveCursor(t.Context(), shard, checkpoint.CursorRow{Epoch: 2, Cursor: at(66), Reconciled: at(6)}))
+	require.ErrorIs(t, s.SaveCursor(t.Context(), shard, checkpoint.CursorRow{Epoch: 1, Cursor: at(99), Reconciled: at(9)}), checkpoint.ErrFenced)
 
 	assert.Equal(t, checkpoint.Progress{Cursor: at(66), Reconciled: at(6)}, s.progress(t))
 	next := checkpoint.Shard{Group: checkpoint.Group{Name: "group", Resets: 1}, Topic: "account"}
-	require.NoError(t, s.SaveCursor(t.Context(), next, 1, time.Time{}, time.Time{}, time.Time{}))
+	require.NoError(t, s.SaveCursor(t.Context(), next, checkpoint.CursorRow{Epoch: 1}))
 	progress, err := s.Progress(t.Context(), next)
 	require.NoError(t, err)
 	assert.Equal(t, at(0), progress.Cursor, "a cursor is never before 1970")
@@ -130,12 +130,12 @@ func TestTheCursorIsReadBeforeTheListThatItReliesOn(t *testing.T) {
 	s := setup(t, 1)
 	early, late := account("a"), account("z")
 	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: late, Head: 7}))
-	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(5), time.UnixMilli(0), time.Time{}))
+	require.NoError(t, s.SaveCursor(t.Context(), shard, checkpoint.CursorRow{Epoch: 1, Cursor: time.UnixMilli(5), Reconciled: time.UnixMilli(0)}))
 	s.proxy.Inject(dynamotest.SmallPages(1), dynamotest.On("Query"))
 	// A former owner that does not know that it is fenced.
 	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
 		assert.NoError(t, s.ListBehind(ctx, group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: early, Head: 8}))
-		assert.NoError(t, s.SaveCursor(ctx, shard, 1, time.UnixMilli(9), time.UnixMilli(0), time.Time{}))
+		assert.NoError(t, s.SaveCursor(ctx, shard, checkpoint.CursorRow{Epoch: 1, Cursor: time.UnixMilli(9), Reconciled: time.UnixMilli(0)}))
 	}), dynamotest.On("Query"), dynamotest.Times(1))
 
 	progress := s.progress(t)

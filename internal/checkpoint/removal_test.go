@@ -36,7 +36,7 @@ func TestAShardIsRemovedCompletelyIfDynamoDBLeavesSomeRows(t *testing.T) {
 		require.NoError(t, s.PutPosition(t.Context(), group, account(fmt.Sprintf("a%d", n)), 1, 1))
 	}
 	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: x}))
-	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(1), time.UnixMilli(1), time.Time{}))
+	require.NoError(t, s.SaveCursor(t.Context(), shard, checkpoint.CursorRow{Epoch: 1, Cursor: time.UnixMilli(1), Reconciled: time.UnixMilli(1)}))
 	next := checkpoint.Group{Name: "group", Resets: 1}
 	require.NoError(t, s.PutPosition(t.Context(), next, x, 1, 1))
 	s.proxy.Inject(dynamotest.Unprocessed(18), dynamotest.On("BatchWriteItem"), dynamotest.Times(3))

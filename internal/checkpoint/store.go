@@ -33,11 +33,13 @@ const (
 	attrHead       = "head"
 	attrCursor     = "occurred_at"
 	attrReconciled = "reconciled_at"
-	attrParkedAt   = "parked_at"
-	attrFailedAt   = "failed_at"
-	attrNumber     = "number"
-	attrReason     = "reason"
-	attrRevision   = "revision"
+	// where a reconciliation was interrupted, as JSON
+	attrReconciling = "reconciling"
+	attrParkedAt    = "parked_at"
+	attrFailedAt    = "failed_at"
+	attrNumber      = "number"
+	attrReason      = "reason"
+	attrRevision    = "revision"
 
 	attrSkippedAt = "skipped_at"
 	attrStoppedAt = "stopped_at"

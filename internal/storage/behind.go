@@ -33,3 +33,13 @@ type Failure struct {
 	// stored it. It is 0 in entries of earlier versions.
 	Attempts int
 }
+
+// Reconciling is the place at which a reconciliation was interrupted.
+type Reconciling struct {
+	Began time.Time `json:"began"`
+	// Recent reports that it compares what was written lately, and has come to the cursor At.
+	// Otherwise it compares all aggregates, and After is the value of the last compared id.
+	Recent bool   `json:"recent,omitempty"`
+	At     Cursor `json:"at,omitzero"`
+	After  string `json:"after,omitempty"`
+}

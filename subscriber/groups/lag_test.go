@@ -285,7 +285,7 @@ func TestAnEstimateComparesWhatIsBehindTheCursorWithThePositions(t *testing.T) {
 			Aggregate: account("a"), Head: 3, Parked: &checkpoint.Failure{Number: 3, At: midnight},
 		}))
 		shard := checkpoint.Shard{Group: g, Topic: topic}
-		require.NoError(t, store.SaveCursor(t.Context(), shard, 1, at(4), midnight, time.Time{}))
+		require.NoError(t, store.SaveCursor(t.Context(), shard, checkpoint.CursorRow{Epoch: 1, Cursor: at(4), Reconciled: midnight}))
 		assert.Equal(t, groups.Lag{Events: 2, Aggregates: 1, Parked: 1, ParkedEvents: 2, Oldest: at(3)}, s.estimate(t).Lag)
 
 		s.acked(t, "a", 4)

@@ -88,7 +88,7 @@ func TestAReconciliationCostsThreeWritesForAShard(t *testing.T) {
 		s.owned(t)
 		rows := checkpoint.New(s.Journal)
 		shard := checkpoint.Shard{Group: checkpoint.Group{Name: group}, Topic: topic, Number: 2}
-		require.NoError(t, rows.SaveCursor(t.Context(), shard, 1, at(5), at(6), time.Time{}))
+		require.NoError(t, rows.SaveCursor(t.Context(), shard, checkpoint.CursorRow{Epoch: 1, Cursor: at(5), Reconciled: at(6)}))
 		recording := db.Record()
 		defer recording.Stop()
 
@@ -100,7 +100,7 @@ func TestAReconciliationCostsThreeWritesForAShard(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, progress.Cursor.Equal(at(5)), "the cursor stays")
 		assert.True(t, progress.Reconciled.Equal(time.UnixMilli(0)))
-		require.ErrorIs(t, rows.SaveCursor(t.Context(), shard, 1, at(7), at(7), time.Time{}), checkpoint.ErrFenced, "the former owner's write")
+		require.ErrorIs(t, rows.SaveCursor(t.Context(), shard, checkpoint.CursorRow{Epoch: 1, Cursor: at(7), Reconciled: at(7)}), checkpoint.ErrFenced, "the former owner's write")
 		require.ErrorIs(t, s.Of("nobody", topic).Reconcile(t.Context()), groups.ErrNoGroup)
 	})
 }

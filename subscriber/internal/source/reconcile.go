@@ -29,7 +29,11 @@ const (
 )
 
 // reconcileSlice is the time after which a reconciliation lets the other shards continue.
-const reconcileSlice = time.Minute
+// visitSlice is the same for ReconcileSlice.
+const (
+	reconcileSlice = time.Minute
+	visitSlice     = 5 * time.Second
+)
 
 // Reconcile reconciles the shards of a member, one after the other, each when ReconcileInterval has
 // passed since its last reconciliation by any member. It returns when ctx ends.
@@ -43,7 +47,7 @@ func Reconcile(ctx context.Context, interval time.Duration, shards iter.Seq[*Sou
 			if !s.reconciliationIsDue() {
 				continue
 			}
-			if part, done := s.reconcile(ctx, partial[s]); !done {
+			if part, done := s.reconcile(ctx, partial[s], reconcileSlice); !done {
 				left[s] = part
 				if part.gaveWay {
 					wait = min(between, comparePause)
@@ -52,6 +56,27 @@ func Reconcile(ctx context.Context, interval time.Duration, shards iter.Seq[*Sou
 		}
 		partial = left
 	}
+}
+
+// ReconcileSlice reconciles the shard for a few seconds, if a reconciliation is due. It continues
+// where an earlier call was interrupted, and returns where to continue, or nil.
+func (s *Source) ReconcileSlice(ctx context.Context, from *storage.Reconciling) *storage.Reconciling {
+	at, rewinds, may := s.Sequencer.LastReconciliation()
+	if !may || s.ReconcileInterval < 0 || !s.isRegular(at, s.Now()) {
+		return nil
+	}
+	var part reconcileState
+	if from != nil {
+		part = reconcileState{began: from.Began, rewinds: rewinds, recent: from.Recent, at: from.At}
+		if from.After != "" {
+			part.after = aggregate.ID{Type: s.Key.Topic, Value: from.After}
+		}
+	}
+	rest, done := s.reconcile(ctx, part, visitSlice)
+	if done || rest.began.IsZero() {
+		return nil
+	}
+	return &storage.Reconciling{Began: rest.began, Recent: rest.recent, At: rest.at, After: rest.after.Value}
 }
 
 func (s *Source) reconciliationIsDue() bool {
@@ -87,13 +112,13 @@ type comparedPage struct {
 
 // reconcile compares the journal with positions, and lets aggregates continue whose events go
 // beyond their position. It begins where the last call was interrupted, and returns where to
-// continue after an error.
-func (s *Source) reconcile(ctx context.Context, part reconcileState) (rest reconcileState, done bool) {
+// continue after an error, or when a time has passed.
+func (s *Source) reconcile(ctx context.Context, part reconcileState, most time.Duration) (rest reconcileState, done bool) {
 	if _, rewinds, _ := s.Sequencer.LastReconciliation(); part.began.IsZero() || part.rewinds != rewinds {
 		part = s.beginReconciliation()
 	}
 	part.gaveWay = false
-	slice := time.Now().Add(reconcileSlice)
+	slice := time.Now().Add(most)
 	// A connection that hangs must not end all reconciliations.
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()

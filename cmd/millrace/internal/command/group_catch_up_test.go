@@ -32,7 +32,7 @@ func passOver(t *testing.T, j *journal.Journal, until time.Time) {
 	t.Helper()
 	for shard := range j.Shards() {
 		k := checkpoint.Shard{Group: checkpoint.Group{Name: "audit"}, Topic: "account", Number: shard}
-		require.NoError(t, checkpoint.New(j).SaveCursor(t.Context(), k, 1, until, until, time.Time{}))
+		require.NoError(t, checkpoint.New(j).SaveCursor(t.Context(), k, checkpoint.CursorRow{Epoch: 1, Cursor: until, Reconciled: until}))
 	}
 }
 
