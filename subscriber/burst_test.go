@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -331,5 +332,53 @@ func TestSweepsReconcileWhatTheTailDoesNotShow(t *testing.T) {
 		requests.Reset()
 		b.run(t.Context())
 		assert.Len(t, requests.Calls(), 3, "the membership, the row of the cursor, the tail")
+	})
+}
+
+// A burst whose shard another burst visits hands its aggregates over to that one, which handles
+// them before it ends.
+func TestABurstHandsAggregatesOverToAnother(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		first, second := &bursts{t: t, config: quick(j)}, &bursts{t: t, config: quick(open(t, client))}
+		handed := make(chan struct{})
+		first.handle = func(msg *message.Message) error {
+			if string(msg.Payload) == "x/1" {
+				for id := range 3 {
+					write(t, second.config.Journal, fmt.Sprint("y", id), 0, 1)
+					assert.Zero(t, second.run(t.Context(), hint(fmt.Sprint("y", id), 1)))
+				}
+				close(handed)
+			}
+			return nil
+		}
+		write(t, j, "x", 0, 2)
+		assert.Zero(t, first.run(t.Context(), hint("x", 2)))
+		<-handed
+		assert.Empty(t, second.take())
+		assert.Equal(t, []string{"x/1", "x/2", "y0/1", "y1/1", "y2/1"}, first.take())
+		left, err := checkpoint.New(j).ReadMembership(t.Context(), checkpoint.Key{Group: "group", Topic: topic})
+		require.NoError(t, err)
+		assert.Empty(t, left.Handed)
+		assert.Empty(t, left.Members)
+
+		// More than fit are left to the next sweep.
+		first.handle = func(msg *message.Message) error {
+			if string(msg.Payload) == "x/3" {
+				var hints []subscriber.Hint
+				for n := range 100 {
+					write(t, second.config.Journal, fmt.Sprint("z", n), 0, 1)
+					hints = append(hints, hint(fmt.Sprint("z", n), 1))
+				}
+				assert.Equal(t, 50, second.run(t.Context(), hints...).Aggregates)
+			}
+			return nil
+		}
+		write(t, j, "x", 2, 1)
+		assert.Zero(t, first.run(t.Context(), hint("x", 3)))
+		assert.Len(t, first.take(), 51)
+		assert.Zero(t, first.run(t.Context()))
+		assert.Len(t, first.take(), 50)
 	})
 }

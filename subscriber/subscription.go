@@ -91,7 +91,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	s.member = membership.New(membership.Config{
 		Checkpoint: s.checkpoint, Key: checkpoint.Key{Group: s.config.ConsumerGroup, Topic: topic}, Shards: s.config.Journal.Shards(),
 		Lease: s.config.Timing.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
-		ExternalPositions: !own, Closing: closing,
+		ShardOf: func(value string) int { return log.Shard(aggregate.ID{Type: topic, Value: value}) }, ExternalPositions: !own, Closing: closing,
 	}, s.newShard)
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/subscriber/internal/membership"
 )
 
 // visit is what a subscription does in a burst at a time: a sweep of shards, or hints by shard.
@@ -74,13 +75,39 @@ func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggre
 		return err
 	}
 	s.visit = v
-	visited := s.member.Visit(ctx, seen, wanted, s.burst.deadline)
+	var values []string
+	for _, hints := range v.hints {
+		for id := range hints {
+			values = append(values, id.Value)
+		}
+	}
+	visited, handed := s.member.Visit(ctx, membership.Visit{
+		Seen: seen, Wanted: wanted, Values: values, Until: s.burst.deadline, More: s.takeHanded,
+	})
 	for _, n := range wanted {
 		if !slices.Contains(visited, n) {
-			s.burst.leave(len(v.hints[n]), time.Time{})
+			// Another visitor handles what was handed over.
+			s.burst.leave(max(0, len(v.hints[n])-handed), time.Time{})
+			handed -= min(handed, len(v.hints[n]))
 		}
 	}
 	return nil
+}
+
+// takeHanded makes the visit that handles what other visitors have handed over, and returns its
+// shards.
+func (s *subscription) takeHanded(values []string) (wanted []int) {
+	s.visit = &visit{hints: map[int]map[aggregate.ID]uint64{}}
+	for _, value := range values {
+		id := aggregate.ID{Type: s.topic, Value: value}
+		n := s.journal.Shard(id)
+		if s.visit.hints[n] == nil {
+			s.visit.hints[n] = map[aggregate.ID]uint64{}
+			wanted = append(wanted, n)
+		}
+		s.visit.hints[n][id] = 1
+	}
+	return wanted
 }
 
 // shardOf returns the key of a shard.

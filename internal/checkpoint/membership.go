@@ -47,6 +47,8 @@ type Membership struct {
 	Unfenced []Term
 	// Ended holds the generations of before the last reset, as far as they have rows.
 	Ended Ended
+	// Handed holds the values of ids that visitors have handed to those that work on their shards.
+	Handed []string
 
 	id     string // the id of its first change
 	change string // the id of its last change; empty if there is no membership yet
@@ -130,6 +132,7 @@ func (r Membership) Exists() bool { return r.change != "" }
 func (r Membership) clone() Membership {
 	r.Members = maps.Clone(r.Members)
 	r.Owners, r.Epochs, r.Unfenced = slices.Clone(r.Owners), slices.Clone(r.Epochs), slices.Clone(r.Unfenced)
+	r.Handed = slices.Clone(r.Handed)
 	return r
 }
 
@@ -282,7 +285,7 @@ func (r Membership) Reset(start, now time.Time) Membership {
 	r = r.clone()
 	r.Ended = r.Ended.end(r.Resets, now)
 	r.Resets++
-	r.Start, r.Stopped, r.Unfenced = start, nil, nil // the group has new position rows now
+	r.Start, r.Stopped, r.Unfenced, r.Handed = start, nil, nil, nil // the group has new position rows now
 	r.Base = slices.Max(r.Epochs) + 1
 	for shard := range r.Owners {
 		r.Owners[shard], r.Epochs[shard] = 0, r.Base
@@ -304,6 +307,45 @@ func (r Membership) Of(member uint64) []int {
 		}
 	}
 	return shards
+}
+
+// A membership has at most maxHanded ids with maxHandedBytes bytes, which is as much as a write
+// unit more or two.
+const (
+	maxHanded      = 50
+	maxHandedBytes = 2 << 10
+)
+
+// HandOver adds values of ids, and returns how many it has added before there were too many.
+func (r Membership) HandOver(values []string) (next Membership, added int) {
+	next = r.clone()
+	size := 0
+	for _, value := range next.Handed {
+		size += len(value)
+	}
+	for _, value := range values {
+		if !slices.Contains(next.Handed, value) {
+			if size += len(value); len(next.Handed) == maxHanded || size > maxHandedBytes {
+				break
+			}
+			next.Handed = append(next.Handed, value)
+		}
+		added++
+	}
+	return next, added
+}
+
+// TakeHanded removes the values for which own returns true, and returns them.
+func (r Membership) TakeHanded(own func(value string) bool) (next Membership, values []string) {
+	next = r.clone()
+	next.Handed = slices.DeleteFunc(next.Handed, func(value string) bool {
+		if !own(value) {
+			return false
+		}
+		values = append(values, value)
+		return true
+	})
+	return next, values
 }
 
 // Free returns the shards that no member owns.

@@ -60,6 +60,9 @@ func (s *Store) membershipOf(k Key, row item) (Membership, error) {
 		r.Stopped, err = stoppedOf(k.Topic, why.Value)
 		errs = append(errs, err)
 	}
+	if handed, ok := row[attrHanded].(*types.AttributeValueMemberSS); ok {
+		r.Handed = handed.Value
+	}
 	members, _ := row[attrMembers].(*types.AttributeValueMemberM)
 	if members != nil {
 		for name, value := range members.Value {

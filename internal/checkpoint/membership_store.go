@@ -46,6 +46,7 @@ const (
 	attrLease             = "lease"
 	attrToken             = "token"
 	attrUntil             = "until"
+	attrHanded            = "handed"
 	// the resets with which a new group of this name begins
 	attrNext = "next_resets"
 )
@@ -219,7 +220,10 @@ func (r Membership) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
-		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrUnfenced: nil, attrEnded: r.Ended.value(),
+		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrUnfenced: nil, attrHanded: nil, attrEnded: r.Ended.value(),
+	}
+	if len(r.Handed) > 0 {
+		attributes[attrHanded] = &types.AttributeValueMemberSS{Value: r.Handed}
 	}
 	if len(r.Unfenced) > 0 {
 		attributes[attrUnfenced] = termsValue(r.Unfenced)

@@ -20,6 +20,8 @@ type Config struct {
 	Logger     watermill.LoggerAdapter
 	// Start returns the time before which a group leaves out events that begins at a time.
 	Start func(time.Time) time.Time
+	// ShardOf returns the shard of an aggregate by the value of its id.
+	ShardOf func(value string) int
 	// ExternalPositions reports that the checkpoint table does not have the positions.
 	ExternalPositions bool
 	// Closing is the context of writes at the end. It ends in time for Close to return.
@@ -30,7 +32,10 @@ type Config struct {
 type Term struct {
 	Shard        int
 	Owner, Epoch uint64
-	Membership   checkpoint.Membership // when the term began
+	// Unclean reports that a visitor has begun the term, and that the owner before has neither left
+	// nor stopped: its process may have ended in the middle of the work.
+	Unclean    bool
+	Membership checkpoint.Membership // when the term began
 }
 
 // Work is the work on a shard in one term.

@@ -17,6 +17,7 @@ import (
 // asMember joins a group with a share of the free shards.
 func (m *Member[W]) asMember(next checkpoint.Membership, joining checkpoint.Member) (_ checkpoint.Membership, number uint64, take []int) {
 	next, number = next.Leave(m.longGone(next)...).Join(joining)
+	next.Handed = nil // a member finds these events itself
 	take, _ = next.Share(number)
 	return next, number, take
 }
@@ -140,16 +141,22 @@ func (m *Member[W]) withdraw(ctx context.Context, token uint64) {
 
 // leave removes the member from the membership, so that others take over at once.
 func (m *Member[W]) leave(ctx context.Context) {
-	m.leaveBy(ctx, func(r checkpoint.Membership) checkpoint.Membership { return r.Leave(m.number) })
+	m.leaveBy(ctx, func(r checkpoint.Membership) (checkpoint.Membership, bool) { return r.Leave(m.number), true })
 }
 
-// leaveBy is leave with the change that removes the member.
-func (m *Member[W]) leaveBy(ctx context.Context, change func(checkpoint.Membership) checkpoint.Membership) {
+// leaveBy is leave with the change that removes the member. If change returns false, the member
+// stays, and leaveBy stores nothing.
+func (m *Member[W]) leaveBy(ctx context.Context, change func(checkpoint.Membership) (next checkpoint.Membership, leave bool)) {
 	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
 	defer cancel()
 	seen := m.membership
 	for failures, moved := 0, 0; m.isIn(seen); {
-		now, err := m.Checkpoint.ChangeMembership(ctx, m.Key, seen, change(seen))
+		next, leave := change(seen)
+		if !leave {
+			m.membership = seen
+			return
+		}
+		now, err := m.Checkpoint.ChangeMembership(ctx, m.Key, seen, next)
 		switch {
 		case err == nil:
 			return

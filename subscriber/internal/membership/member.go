@@ -41,8 +41,10 @@ type Member[W Work] struct {
 	// unfenced holds terms of this member that ended while transactions of handlers could still
 	// commit.
 	unfenced map[checkpoint.Term]struct{}
-	// until is the end of the lease of a visitor, and zero for a member.
+	// until is the end of the lease of a visitor, and zero for a member. unclean holds the shards
+	// that it has taken from owners that had not stopped.
 	until   time.Time
+	unclean map[int]bool
 	expiry  *time.Timer
 	expired *atomic.Bool // the lease has ended by this member's clock
 }
@@ -344,7 +346,7 @@ func (m *Member[W]) nextCheck() time.Duration {
 // start starts the work on shards that the member has just taken.
 func (m *Member[W]) start(ctx context.Context, numbers []int) {
 	for _, n := range numbers {
-		term := Term{Shard: n, Owner: m.number, Epoch: m.membership.Epochs[n], Membership: m.membership}
+		term := Term{Shard: n, Owner: m.number, Epoch: m.membership.Epochs[n], Unclean: m.unclean[n], Membership: m.membership}
 		sh := &held[W]{Term: term, work: m.newWork(term)}
 		m.shards[n].Store(sh)
 		if m.expired.Load() {

@@ -2,55 +2,167 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
+// Visit is the work of a visitor. A visitor takes no share of the work, because members would pass
+// half of their shards to it and back. It sends no heartbeats. So others know from the clock when
+// it must have ended.
+type Visit struct {
+	// Seen is the membership that the caller has read.
+	Seen checkpoint.Membership
+	// Wanted are shards. Values are the values of ids of aggregates on them that may have events.
+	Wanted []int
+	Values []string
+	// Until is the end of the lease.
+	Until time.Time
+	// More is called when other visitors have handed over aggregates, and returns the shards of
+	// these.
+	More func(values []string) (wanted []int)
+}
+
 // Visit takes those of the wanted shards that no one works on, and frees them when the work on them
-// has ended by itself or because ctx has ended. seen is the membership that the caller has read.
-// The lease ends at until. Visit returns the shards that it has worked on. They are none if others
-// work on all of them, or if the group is paused.
-//
-// A visitor takes no share of the work, because members would pass half of their shards to it and
-// back. It sends no heartbeats. So others know from the clock when it must have ended.
-func (m *Member[W]) Visit(ctx context.Context, seen checkpoint.Membership, wanted []int, until time.Time) (visited []int) {
+// has ended by itself or because ctx has ended. It returns these shards. It hands aggregates on
+// shards of other visitors over to these, and returns the number of those. If the group is paused,
+// it does nothing.
+func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed int) {
 	defer context.AfterFunc(ctx, m.stopAll)()
-	m.since, m.until = m.Now(), until
-	if !m.join(ctx, seen, func(next checkpoint.Membership, joining checkpoint.Member) (checkpoint.Membership, uint64, []int) {
-		free := m.Free(next, wanted)
-		if len(free) == 0 {
-			return next, 0, nil
+	m.number = 0
+	for len(v.Wanted) > 0 {
+		added, entered := m.enter(ctx, v)
+		if handed += added; !entered {
+			m.leaveBy(m.Closing, func(r checkpoint.Membership) (checkpoint.Membership, bool) {
+				return m.left(r, m.number, m.unfenced), true
+			})
+			break
 		}
-		joining.Until = m.Now().Add(time.Until(until))
-		joining.Lease = max(m.Lease, time.Until(until))
-		joining.Heartbeat = checkpoint.NextHeartbeat(0, m.Now(), joining.Lease)
-		next, number := next.Leave(m.gone(next)...).Join(joining)
-		return next, number, free
-	}) {
-		return nil
-	}
-	visited = m.membership.Of(m.number)
-	for !m.idle() {
-		m.removeShard(<-m.ended)
-	}
-	m.expiry.Stop()
-	m.leaveBy(m.Closing, func(r checkpoint.Membership) checkpoint.Membership {
-		if m.expired.Load() {
-			return r.Leave(m.number)
+		visited = append(visited, m.membership.Of(m.number)...)
+		for !m.idle() {
+			m.removeShard(<-m.ended)
 		}
-		own := r.Of(m.number)
-		next, _ := m.reportEnded(r.Release(m.number, own), own)
-		return next.Leave(m.number)
+		m.expiry.Stop()
+		v.Wanted, v.Values, v.Seen = v.More(m.endVisit(ctx)), nil, m.membership
+	}
+	return visited, handed
+}
+
+// enter takes the shards, or only hands aggregates over if there is no free shard. In the second
+// case it returns false.
+func (m *Member[W]) enter(ctx context.Context, v Visit) (handed int, entered bool) {
+	m.since, m.until = m.Now(), v.Until
+	earlier, unfenced := m.number, m.unfenced
+	defer func() {
+		if !entered {
+			m.number = earlier // it still has to leave
+		}
+	}()
+	for moved := 0; ctx.Err() == nil; moved++ {
+		// The visitor leaves its earlier visit with the same change.
+		seen := v.Seen
+		free := m.Free(m.left(seen, earlier, unfenced), v.Wanted)
+		if len(free) > 0 {
+			entered = m.join(ctx, seen, func(next checkpoint.Membership, joining checkpoint.Member) (checkpoint.Membership, uint64, []int) {
+				v.Seen = next
+				next = m.left(next, earlier, unfenced)
+				if free = m.Free(next, v.Wanted); len(free) == 0 {
+					return next, 0, nil
+				}
+				dead := m.gone(next)
+				m.unclean = map[int]bool{}
+				for n, owner := range next.Owners {
+					m.unclean[n] = slices.Contains(dead, owner) && !next.Members[owner].Operator
+				}
+				joining.Until = m.Now().Add(time.Until(v.Until))
+				joining.Lease = max(m.Lease, time.Until(v.Until))
+				joining.Heartbeat = checkpoint.NextHeartbeat(0, m.Now(), joining.Lease)
+				next, handed = m.handOver(next.Leave(dead...), v.Values)
+				next, number := next.Join(joining)
+				return next, number, free
+			})
+			if entered || ctx.Err() != nil {
+				return handed, entered
+			}
+		}
+		next, handed := m.handOver(v.Seen, v.Values)
+		if handed == 0 {
+			return 0, false
+		}
+		_, err := m.Checkpoint.ChangeMembership(ctx, m.Key, v.Seen, next)
+		if err == nil {
+			return handed, false
+		}
+		if !errors.Is(err, checkpoint.ErrMembershipChanged) {
+			m.Logger.Error("Cannot hand aggregates over to another visitor, so they wait for the next sweep", err, nil)
+			return 0, false
+		}
+		v.Seen = m.backOff(ctx, v.Seen, moved+1)
+	}
+	return 0, false
+}
+
+// handOver adds those aggregates to a membership that are on shards of other visitors.
+func (m *Member[W]) handOver(r checkpoint.Membership, values []string) (next checkpoint.Membership, handed int) {
+	var theirs []string
+	for _, value := range values {
+		owner, is := r.Members[r.Owners[m.ShardOf(value)]]
+		if is && !owner.Until.IsZero() {
+			theirs = append(theirs, value)
+		}
+	}
+	if r.Paused || len(theirs) == 0 {
+		return r, 0
+	}
+	return r.HandOver(theirs)
+}
+
+// endVisit leaves the group, unless another visitor has handed over aggregates meanwhile. It
+// returns these.
+func (m *Member[W]) endVisit(ctx context.Context) (handed []string) {
+	number, lost := m.number, m.expired.Load()
+	m.leaveBy(m.Closing, func(r checkpoint.Membership) (checkpoint.Membership, bool) {
+		if lost {
+			return r.Leave(number), true
+		}
+		_, handed = m.takeHanded(r, number)
+		return m.left(r, number, m.unfenced), len(handed) == 0 || ctx.Err() != nil
 	})
-	return visited
+	return handed
+}
+
+// takeHanded removes what was handed to a visitor, and returns it.
+func (m *Member[W]) takeHanded(r checkpoint.Membership, number uint64) (checkpoint.Membership, []string) {
+	return r.TakeHanded(func(value string) bool { return r.Owners[m.ShardOf(value)] == number })
+}
+
+// left returns a membership without a visitor whose work has ended, and without what was handed to
+// it.
+func (m *Member[W]) left(r checkpoint.Membership, number uint64, unfenced map[checkpoint.Term]struct{}) checkpoint.Membership {
+	if _, is := r.Members[number]; !is {
+		return r
+	}
+	own := r.Of(number)
+	next, _ := m.takeHanded(r, number)
+	next = next.Release(number, own)
+	for _, n := range own {
+		t := checkpoint.Term{Shard: n, Epoch: r.Epochs[n]}
+		if _, is := unfenced[t]; is {
+			next = next.EndTerm(t, false)
+		}
+	}
+	return next.Leave(number)
 }
 
 // Free returns those of some shards that a visitor may take.
 func (m *Member[W]) Free(r checkpoint.Membership, wanted []int) []int {
 	if r.Paused {
 		return nil
+	}
+	if !r.Exists() {
+		return wanted
 	}
 	free := r.Leave(m.gone(r)...).Free()
 	return slices.DeleteFunc(slices.Clone(wanted), func(n int) bool { return !slices.Contains(free, n) })
