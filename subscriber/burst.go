@@ -113,6 +113,7 @@ type burst struct {
 
 // run is [Burst.Run] without its limit.
 func (b *burst) run(ctx context.Context, router *message.Router, also []func(context.Context) error) {
+	empty := len(router.Handlers()) == 0
 	routed := make(chan error, 1)
 	go func() { routed <- router.Run(ctx) }()
 	var others sync.WaitGroup
@@ -140,7 +141,9 @@ func (b *burst) run(ctx context.Context, router *message.Router, also []func(con
 	case <-ctx.Done():
 	}
 	b.subscriptions.Wait()
-	b.failed(router.Close()) // a router without handlers does not end by itself
+	if empty { // a router without handlers does not end by itself
+		b.failed(router.Close())
+	}
 	b.failed(<-routed)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
@@ -380,5 +381,52 @@ func TestABurstHandsAggregatesOverToAnother(t *testing.T) {
 		assert.Len(t, first.take(), 51)
 		assert.Zero(t, first.run(t.Context()))
 		assert.Len(t, first.take(), 50)
+	})
+}
+
+// An event that ends the process is given up like one that fails. Others are not suspected.
+func TestAnEventThatEndsTheProcessIsParked(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		for n := range 10 {
+			write(t, j, fmt.Sprint("x", n), 0, 5)
+		}
+		kills, handled := 0, map[string]bool{}
+		for minute := 0; minute < 12; minute++ {
+			proxy := dynamotest.NewProxy(t, client)
+			b := &bursts{t: t, config: quick(open(t, proxy.Client()))}
+			b.config.Failures = subscriber.Park(3)
+			killed := false
+			b.handle = func(msg *message.Message) error {
+				switch payload := string(msg.Payload); {
+				case killed:
+					time.Sleep(time.Hour) // the process has ended
+				case payload == "x3/2":
+					killed = true
+					kills++
+					proxy.Inject(dynamotest.CutConnection())
+					time.Sleep(time.Hour)
+				default:
+					handled[payload] = true
+				}
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			_, err := b.try(ctx, subscriber.Burst{})
+			assert.Equal(t, killed, err != nil)
+			cancel()
+			time.Sleep(time.Minute)
+		}
+		time.Sleep(2 * time.Hour) // the handlers end
+		assert.LessOrEqual(t, kills, 5, "the first is not counted, nor the next if x3/1 was not stored")
+		assert.Len(t, handled, 46)
+		var parked []string
+		for p, err := range groups.Of(j, "group", topic).Parked(t.Context(), aggregate.ID{}) {
+			require.NoError(t, err)
+			parked = append(parked, fmt.Sprint(p.Aggregate.Value, "/", p.Parked.Number))
+			assert.Contains(t, p.Parked.Reason, "the process ended during the attempt")
+		}
+		assert.Equal(t, []string{"x3/2"}, parked)
 	})
 }

@@ -131,7 +131,7 @@ func (c *committer) flush(cursor bool) []error {
 }
 
 // hinted reports whether only hints are handled, and the tail is not read.
-func (c *committer) hinted() bool { return c.visit != nil && !c.visit.sweep }
+func (c *committer) hinted() bool { return c.visit != nil && !c.sweep }
 
 // finish stores all remaining positions when the shard ends, and retries after errors.
 func (c *committer) finish(deferredDue func() time.Time) {

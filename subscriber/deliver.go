@@ -161,7 +161,7 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 	if st.Work.delivery.disposition != nil {
 		return d.apply(st)
 	}
-	if d.config.Timing.CommitInterval < 0 {
+	if d.config.Timing.CommitInterval < 0 || d.unclean {
 		if err := d.committer.commitAck(st); err != nil {
 			return false, err
 		}
@@ -172,8 +172,9 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 	}
 	if st.Work.delivery.number != record.Number {
 		st.Work.delivery = delivery{number: record.Number}
-		if d.config.Failures.counts() {
-			st.Work.delivery.attempts = d.sequencer.AttemptsAt(st, record.Number)
+		if d.config.Failures.counts() || d.visit != nil {
+			resumed := d.resumed.Load()
+			st.Work.delivery.attempts, st.Work.delivery.resumed = d.sequencer.AttemptsAt(st, record.Number, resumed), resumed
 		}
 		d.noteReconciled(st, record)
 	}
@@ -182,8 +183,34 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 			return false, err
 		}
 	}
+	if d.visit != nil && !st.Work.counted && (d.unclean || st.Work.delivery.attempts > 0) {
+		if err := d.beforehand(st, record); err != nil {
+			return false, err
+		}
+	}
 	return true, d.deliver(st, record)
 }
+
+// beforehand stores an attempt at the first event of a stream before the event is delivered. The
+// process that visited the shard before has ended in the middle of its work, or has failed to
+// handle the event. Perhaps the event is the reason, and then it will end this process too.
+func (d *deliverer) beforehand(st *stream, r *journal.Record) error {
+	policy, attempts := d.config.Failures, st.Work.delivery.attempts
+	if policy.kind != block && attempts >= policy.attempts {
+		return &failure{record: r, err: errEnded}
+	}
+	d.sequencer.NoteFailure(st, checkpoint.Failure{
+		Number: r.Number, At: d.now(), Due: d.now().Add(d.config.nackPause(attempts + 1)), Reason: reasonOf(errEnded, attempts+1, checkpoint.MaxFailure),
+		Attempts: attempts + 1, Resumed: st.Work.delivery.resumed,
+	})
+	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)
+	defer cancel()
+	err := d.committer.list(ctx, st)
+	st.Work.counted = err == nil
+	return err
+}
+
+var errEnded = errors.New("the process ended during the attempt, or was killed")
 
 // deliver sends a message and waits for its ack. If the key of the aggregate was destroyed, no one
 // can ever read the event again, so deliver passes over it. Otherwise it would block later events
@@ -354,7 +381,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 
 // ack records that all events of a stream up to a number are handled.
 func (d *deliverer) ack(st *stream, number uint64) {
-	st.Work.delivery = delivery{}
+	st.Work.delivery, st.Work.counted = delivery{}, true
 	if d.sequencer.Ack(st, number) {
 		d.pace.earn()
 	}

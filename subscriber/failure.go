@@ -175,6 +175,7 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int, pause time.Duration) {
 	d.sequencer.NoteFailure(st, checkpoint.Failure{
 		Number: number, At: d.now(), Due: d.now().Add(pause), Reason: reasonOf(cause, failures, checkpoint.MaxFailure), Attempts: st.Work.delivery.attempts,
+		Resumed: st.Work.delivery.resumed,
 	})
 }
 

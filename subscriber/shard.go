@@ -38,6 +38,7 @@ type (
 // work is what the deliverer and the committer keep with a stream.
 type work struct {
 	delivery delivery
+	counted  bool // an attempt was stored beforehand in this term, or an event was acked
 	position streamPosition
 	// listing is held by the committer from before a write of the entry on the behind list until
 	// its result is known.
@@ -46,6 +47,9 @@ type work struct {
 
 func (s *subscription) newShard(t membership.Term) *shard {
 	sh := &shard{term: s.newTerm(t)}
+	if s.visit != nil && t.Unclean {
+		s.lanes.Limit(1) // so that an event is not suspected because of another one
+	}
 	sh.sequencer = sequence.New(s.sequenceLimits(), s.budget, &s.stats.duplicates, s.now, func(st *stream, failed bool) {
 		s.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})

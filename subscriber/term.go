@@ -19,6 +19,10 @@ type term struct {
 	key    checkpoint.Shard
 	owner  uint64 // the number of the member
 	epoch  uint64
+	// sweep reports that the shard is swept. unclean reports that the process that visited it
+	// before has ended in the middle of its work. Then a visit because of hints sweeps the shard
+	// too, so that it meets the event that was the reason.
+	sweep, unclean bool
 
 	// messageCtx is the parent of the contexts of messages. It has the values of Subscribe's
 	// context. It ends when the shard is given up, and later acks do not count. It does not end
@@ -36,12 +40,13 @@ type term struct {
 
 func (s *subscription) newTerm(of membership.Term) *term {
 	t := &term{
-		subscription: s, number: of.Shard, owner: of.Owner, epoch: of.Epoch,
+		subscription: s, number: of.Shard, owner: of.Owner, epoch: of.Epoch, unclean: of.Unclean,
 		key: checkpoint.Shard{
 			Group: checkpoint.Group{Name: s.config.ConsumerGroup, Resets: of.Membership.Resets}, Topic: s.topic, Number: of.Shard,
 		},
 		abandoned: make(chan struct{}), stopping: make(chan struct{}),
 	}
+	t.sweep = s.visit != nil && (s.visit.sweep || t.unclean)
 	t.messageCtx, t.cancelMessage = context.WithCancel(context.WithoutCancel(s.ctx))
 	return t
 }

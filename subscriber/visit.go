@@ -212,7 +212,7 @@ func (sh *shard) catchUp(ctx context.Context) {
 	if !begun {
 		return
 	}
-	if sh.visit.sweep {
+	if sh.sweep {
 		if err := sh.source.Pass(ctx, from); err != nil {
 			sh.burst.failed(err)
 		}
@@ -222,9 +222,9 @@ func (sh *shard) catchUp(ctx context.Context) {
 		sh.committer.reconciling.Store(sh.source.ReconcileSlice(ctx, sh.committer.reconciling.Load()))
 	} else {
 		sh.sequencer.LeaveOutTail()
-		for id, version := range sh.visit.hints[sh.number] {
-			sh.sequencer.Hint(id, version)
-		}
+	}
+	for id, version := range sh.visit.hints[sh.number] {
+		sh.sequencer.Hint(id, version)
 	}
 	for {
 		sh.deferrals.release()

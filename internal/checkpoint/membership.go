@@ -285,7 +285,8 @@ func (r Membership) Reset(start, now time.Time) Membership {
 	r = r.clone()
 	r.Ended = r.Ended.end(r.Resets, now)
 	r.Resets++
-	r.Start, r.Stopped, r.Unfenced, r.Handed = start, nil, nil, nil // the group has new position rows now
+	// The group has new position rows now.
+	r.Start, r.Stopped, r.Unfenced, r.Handed = start, nil, nil, nil
 	r.Base = slices.Max(r.Epochs) + 1
 	for shard := range r.Owners {
 		r.Owners[shard], r.Epochs[shard] = 0, r.Base

@@ -244,6 +244,9 @@ func failureOf(row item, at string) (f *Failure, err error) {
 	if f.Due, err = timeOf(row[attrDue]); err != nil {
 		return f, err
 	}
+	if f.Resumed, err = uintOf(row[attrResumed]); err != nil {
+		return f, err
+	}
 	if f.Number, err = uintOf(row[attrNumber]); err == nil && row[attrAttempts] != nil {
 		f.Attempts, err = intOf(row[attrAttempts])
 	}
@@ -398,7 +401,7 @@ func (s *Store) ListBehind(ctx context.Context, group Group, r Revision, b Behin
 // parked_at. It therefore sees the entry of a blocked aggregate as one that is not parked, and
 // removes number and reason when it replaces the entry.
 func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteItem {
-	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why, #a, #d"
+	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why, #a, #d, #re"
 	values := item{":e": number(r.Epoch), ":r": number(r.Number), ":h": number(b.Head)}
 	set := func(f *Failure, most int) {
 		values[":at"], values[":n"], values[":why"] = number(f.At.UnixMilli()), number(f.Number), text(BoundedTo(f.Reason, most))
@@ -406,12 +409,12 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 	}
 	switch {
 	case b.Parked != nil:
-		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why, #a = :a REMOVE #failed, #d"
+		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why, #a = :a REMOVE #failed, #d, #re"
 		set(b.Parked, MaxReason)
 	case b.Failure != nil:
-		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why, #a = :a, #d = :d REMOVE #parked"
+		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why, #a = :a, #d = :d, #re = :re REMOVE #parked"
 		set(b.Failure, MaxFailure)
-		values[":d"] = number(max(0, b.Failure.Due.UnixMilli()))
+		values[":d"], values[":re"] = number(max(0, b.Failure.Due.UnixMilli())), number(b.Failure.Resumed)
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:           &s.table,
@@ -419,7 +422,7 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 		UpdateExpression:    &update,
 		ConditionExpression: aws.String(notOlder),
 		ExpressionAttributeNames: names("#r", attrRevision, "#h", attrHead, "#parked", attrParkedAt, "#failed", attrFailedAt,
-			"#n", attrNumber, "#why", attrReason, "#a", attrAttempts, "#d", attrDue),
+			"#n", attrNumber, "#why", attrReason, "#a", attrAttempts, "#d", attrDue, "#re", attrResumed),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}

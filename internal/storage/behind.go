@@ -32,6 +32,8 @@ type Failure struct {
 	// Attempts is the number of failed attempts at the event by all owners, as far as they have
 	// stored it. It is 0 in entries of earlier versions.
 	Attempts int
+	// Resumed is how often the group was resumed when the attempts were counted.
+	Resumed uint64
 }
 
 // Reconciling is the place at which a reconciliation was interrupted.

@@ -46,6 +46,8 @@ type Failure struct {
 	Due time.Time
 	// Attempts is the number of failed attempts, 0 if it was not stored.
 	Attempts int
+	// Resumed is how often the group was resumed when the attempts were counted.
+	Resumed uint64
 }
 
 // Parked is the failure for which an aggregate was parked. Its events wait for [Groups.Unpark] or

@@ -108,7 +108,7 @@ func (p *Pool[T]) notice() (end func()) {
 // begin starts a lane if fewer than max are running and there is a stream that it may serve. The
 // caller holds mu.
 func (p *Pool[T]) begin() {
-	if p.running == p.max {
+	if p.running >= p.max {
 		return
 	}
 	if s, failed, found := p.pick(); found {
@@ -129,7 +129,7 @@ func (p *Pool[T]) Crowded() bool {
 func (p *Pool[T]) Busy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.running == p.max
+	return p.running >= p.max
 }
 
 // work runs a lane. It ends when there is nothing that it may serve.
@@ -167,6 +167,13 @@ func first[T any](queue *[]T) T {
 	clear((*queue)[:1])
 	*queue = (*queue)[1:]
 	return s
+}
+
+// Limit changes the number of lanes. Those that are serving continue.
+func (p *Pool[T]) Limit(most int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.max = most
 }
 
 // Stop prevents lanes from serving further streams.

@@ -10,18 +10,18 @@ import (
 func (q *Sequencer[W]) NoteFailure(st *Stream[W], f storage.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if st.failure != nil && st.failure.Number == f.Number {
+	if st.failure != nil && st.failure.Number == f.Number && st.failure.Resumed == f.Resumed {
 		f.Attempts = max(f.Attempts, st.failure.Attempts)
 	}
 	st.failure = &f
 }
 
 // AttemptsAt returns the number of failed attempts at the next event of a stream, also of former
-// owners.
-func (q *Sequencer[W]) AttemptsAt(st *Stream[W], number uint64) int {
+// owners, since the group was resumed.
+func (q *Sequencer[W]) AttemptsAt(st *Stream[W], number, resumed uint64) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if st.failure == nil || st.failure.Number != number {
+	if st.failure == nil || st.failure.Number != number || st.failure.Resumed != resumed {
 		return 0
 	}
 	return st.failure.Attempts
