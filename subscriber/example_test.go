@@ -52,6 +52,37 @@ func ExampleSubscriber_Subscribe() {
 	// account-alice #2: account.deposited.v1
 }
 
+// A process that does not run for long handles what there is. A router runs once, so each burst has
+// its own.
+func ExampleBurst_Run() {
+	ctx, j := context.Background(), openNow(newTables())
+	happened(j, "alice", "account.opened.v1", "account.deposited.v1")
+
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "audit"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	router.AddConsumerHandler("audit", "account", sub, func(msg *message.Message) error {
+		fmt.Println(msg.Metadata.Get(subscriber.NameKey))
+		return nil
+	})
+	hint := subscriber.Hint{Aggregate: aggregate.ID{Type: "account", Value: "alice"}, Version: 2}
+	left, err := subscriber.Burst{Hints: []subscriber.Hint{hint}}.Run(ctx, router)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("left:", left.Aggregates)
+
+	// Output:
+	// account.opened.v1
+	// account.deposited.v1
+	// left: 0
+}
+
 // Where a group begins is fixed when its first member subscribes.
 func ExampleAt() {
 	client := newTables()

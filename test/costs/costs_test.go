@@ -499,6 +499,7 @@ func TestThePageOfCostsSaysWhatDynamoDBBills(t *testing.T) {
 		"handling":       handlings(t),
 		"membership":     membership(t),
 		"reconciliation": reconciliations(t),
+		"bursts":         bursts(t),
 	}
 	for name, table := range tables {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
