@@ -72,7 +72,10 @@ func (b Burst) Run(ctx context.Context, router *message.Router) (Left, error) {
 	if !limited {
 		deadline = time.Now().Add(defaultBurst)
 	}
-	r := &burst{deadline: deadline, sweep: len(b.Hints) == 0, hints: b.Hints, working: 1, done: make(chan struct{})}
+	if time.Until(deadline) <= 0 {
+		return Left{Aggregates: len(b.Hints)}, nil
+	}
+	r := &burst{began: time.Now(), deadline: deadline, sweep: len(b.Hints) == 0, hints: b.Hints, working: 1, done: make(chan struct{}), begun: make(chan struct{})}
 	ctx, cancel := context.WithDeadline(context.WithValue(ctx, burstKey{}, r), deadline)
 	defer cancel()
 	ended := make(chan struct{})
@@ -99,6 +102,7 @@ var (
 
 // burst is a running [Burst].
 type burst struct {
+	began         time.Time
 	deadline      time.Time
 	sweep         bool
 	hints         []Hint
@@ -107,6 +111,7 @@ type burst struct {
 	mu      sync.Mutex
 	working int           // number of those who work, or may cause work
 	done    chan struct{} // closed when no one works
+	begun   chan struct{} // closed when all subscriptions receive what others commit
 	left    Left
 	errs    []error
 }
@@ -118,10 +123,14 @@ func (b *burst) run(ctx context.Context, router *message.Router, also []func(con
 	go func() { routed <- router.Run(ctx) }()
 	var others sync.WaitGroup
 	select {
-	case err := <-routed:
+	case err := <-routed: // a handler cannot subscribe; the router ends the others
 		b.failed(err)
-		routed <- nil
+		close(b.begun)
+		b.add(-1)
+		b.subscriptions.Wait()
+		return
 	case <-router.Running():
+		close(b.begun)
 		until, cancel := context.WithDeadline(ctx, b.deadline.Add(-b.reserve(0)))
 		defer cancel()
 		for _, work := range also {
@@ -165,13 +174,28 @@ func (b *burst) add(n int) {
 	}
 }
 
-// reserve returns the time before the deadline at which deliveries stop, for a CloseTimeout.
-func (b *burst) reserve(closeTimeout time.Duration) time.Duration {
-	return closeTimeout + min(writeOnClose, b.quarter())
+// join is add(1) for someone who begins to work because of a commit. It returns false if the burst
+// has ended, because others may commit in this process at any time.
+func (b *burst) join() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.working == 0 {
+		return false
+	}
+	b.working++
+	return true
 }
 
-// quarter returns a quarter of the time before the deadline.
-func (b *burst) quarter() time.Duration { return max(0, time.Until(b.deadline)/4) }
+// reserve returns the time before the deadline at which deliveries stop, for a CloseTimeout.
+func (b *burst) reserve(closeTimeout time.Duration) time.Duration {
+	return closeTimeout + b.writes() + min(100*time.Millisecond, b.quarter()/10)
+}
+
+// writes returns the time for writes at the end.
+func (b *burst) writes() time.Duration { return min(writeOnClose, b.quarter()) }
+
+// quarter returns a quarter of the time that the burst has.
+func (b *burst) quarter() time.Duration { return b.deadline.Sub(b.began) / 4 }
 
 func (b *burst) failed(err error) {
 	if err == nil {
@@ -228,18 +252,27 @@ func (i *inbox) add(id aggregate.ID, version uint64) {
 		return
 	}
 	if !i.works {
+		if !i.burst.join() {
+			return
+		}
 		i.works = true
-		i.burst.add(1)
 		i.arrived <- struct{}{}
 	}
 	i.hints[id] = max(1, version, i.hints[id])
 }
 
-// take removes all hints. If there are none, it no longer counts as working.
-func (i *inbox) take() (hints map[aggregate.ID]uint64) {
+// take removes at most a number of hints. If there are none, it no longer counts as working.
+func (i *inbox) take(most int) (hints map[aggregate.ID]uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	hints, i.hints = i.hints, map[aggregate.ID]uint64{}
+	hints = map[aggregate.ID]uint64{}
+	for id, version := range i.hints {
+		if len(hints) == most {
+			break
+		}
+		hints[id] = version
+		delete(i.hints, id)
+	}
 	if len(hints) == 0 {
 		i.rest()
 	}
@@ -259,5 +292,8 @@ func (i *inbox) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.ended = true
+	if len(i.hints) > 0 {
+		i.burst.leave(len(i.hints), time.Time{})
+	}
 	i.rest()
 }

@@ -29,6 +29,9 @@ type committer struct {
 	// revisions counts the writes to the behind list.
 	revisions atomic.Uint64
 	saved     bool // whether this owner has stored the cursor; only flush uses it
+	// begun reports that a visit has read the progress of former owners, and complete that a sweep
+	// has read all that it has to read.
+	begun, complete atomic.Bool
 	// reconciling is where a reconciliation was interrupted that is continued in sweeps.
 	reconciling atomic.Pointer[storage.Reconciling]
 	// deferredDue returns the time of the first attempt at a deferred event. It is nil before the
@@ -122,7 +125,7 @@ func (c *committer) flush(cursor bool) []error {
 		})
 	}
 	errs := c.inParallel(rows)
-	if cursor && !c.broadcast && !c.hinted() && !c.IsLost() && !hangs.Load() {
+	if cursor && !c.broadcast && !c.leavesCursor() && !c.IsLost() && !hangs.Load() {
 		once, cancel := context.WithTimeout(c.closing, writeTimeout)
 		defer cancel()
 		errs = append(errs, c.saveCursor(once))
@@ -132,6 +135,10 @@ func (c *committer) flush(cursor bool) []error {
 
 // hinted reports whether only hints are handled, and the tail is not read.
 func (c *committer) hinted() bool { return c.visit != nil && !c.sweep }
+
+// leavesCursor reports that the cursor of a visit does not move: the tail is not read, or the
+// cursor is not known yet.
+func (c *committer) leavesCursor() bool { return c.hinted() || c.visit != nil && !c.begun.Load() }
 
 // finish stores all remaining positions when the shard ends, and retries after errors.
 func (c *committer) finish(deferredDue func() time.Time) {
@@ -299,7 +306,7 @@ func (c *committer) saveCursor(ctx context.Context) error {
 // due returns the time at which a sweep must visit the shard again although the tail shows nothing
 // new. It is zero if this is not known.
 func (c *committer) due() time.Time {
-	if c.visit == nil || c.deferredDue == nil {
+	if c.visit == nil || c.deferredDue == nil || !c.complete.Load() {
 		return time.Time{}
 	}
 	_, due := c.sequencer.Unfinished(c.now())

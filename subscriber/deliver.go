@@ -98,7 +98,11 @@ func (d *deliverer) serve(st *stream) (again bool) {
 	defer d.serving.Done()
 	d.sequencer.BeginServing(st)
 	if err := d.prepare(st); err != nil {
-		if d.endsWith(err) || d.sequencer.Dismiss(st) {
+		if d.endsWith(err) {
+			return false
+		}
+		if d.sequencer.Dismiss(st) {
+			d.leaveHint()
 			return false
 		}
 		if errors.Is(err, errNothingNew) { // it has got events meanwhile
@@ -107,12 +111,6 @@ func (d *deliverer) serve(st *stream) (again bool) {
 		}
 		d.failUnprepared(st, err)
 		return false
-	}
-	if d.visit != nil { // an owner that runs for long may have come with a correction
-		if pause, attempts := d.sequencer.TakePause(st, d.now()); pause > 0 {
-			d.delay(st, pause, attempts)
-			return false
-		}
 	}
 	for delivered := 0; ; delivered++ {
 		if d.isStopping() || !d.sequencer.Admit(st) {

@@ -197,7 +197,7 @@ func (d *deliverer) isPaced(failures int) bool {
 // delay frees the worker, and returns the stream to the workers after a pause. A paced stream also
 // waits for a credit.
 func (d *deliverer) delay(st *stream, pause time.Duration, failures int) {
-	d.sequencer.PutOff(st, pause <= soon)
+	d.sequencer.PutOff(st, pause <= soon && failures <= soonFailures)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.ended {

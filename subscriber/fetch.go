@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 
@@ -65,11 +66,19 @@ func (d *deliverer) follow(st *stream, after uint64) {
 	claimed := d.sequencer.TakeHint(st)
 	found, err := d.raw.After(ctx, st.ID, after, claimed, read.add)
 	if err != nil {
+		d.leaveHint()
 		d.logger.Debug("Cannot read what a wake-up has announced", watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "err": err})
 	}
 	d.stats.hints.Add(1)
 	d.stats.fetched.Add(uint64(len(read.records)))
 	d.sequencer.Followed(st, read.records, max(found, after), claimed, read.full)
+}
+
+// leaveHint records in a burst that a hint was not followed because of an error.
+func (d *deliverer) leaveHint() {
+	if d.burst != nil {
+		d.burst.leave(1, time.Time{})
+	}
 }
 
 // batch holds events of a stream that are read at once.

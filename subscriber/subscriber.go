@@ -105,13 +105,17 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 		cancel()
 		work, cancel = context.WithDeadline(ctx, s.burst.deadline.Add(-s.burst.reserve(s.config.CloseTimeout)))
 	}
+	var unwatch func()
+	if s.since = since; s.burst != nil {
+		unwatch = s.watch() // before Subscribe returns, so that no commit of another subscription is missed
+	}
 	sub.subscriptions[s] = struct{}{}
 	sub.running.Add(2)
 	go func() {
 		defer sub.running.Done()
 		defer cancel()
 		if s.burst != nil {
-			s.catchUp(work)
+			s.catchUp(work, unwatch)
 		} else {
 			s.run(work, since, seen)
 		}

@@ -56,6 +56,7 @@ type subscription struct {
 	burst *burst
 	inbox *inbox
 	visit *visit
+	since time.Time // when the subscription began
 }
 
 const (
@@ -146,8 +147,12 @@ func (s *subscription) reconciling(ctx context.Context) (stop func()) {
 }
 
 func (s *subscription) sequenceLimits() sequence.Limits {
+	var began time.Time
+	if s.visit != nil {
+		began = s.now()
+	}
 	return sequence.Limits{
-		Memory: s.memory, Broadcast: s.broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
+		Began: began, Memory: s.memory, Broadcast: s.broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
 		MaxUnfinished: s.limits.maxUnfinished, BehindAfter: s.config.Timing.BehindAfter, Hints: s.hints, Rare: s.rare,
 	}
 }

@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -17,28 +18,44 @@ type visit struct {
 	hints map[int]map[aggregate.ID]uint64
 }
 
-// soon is the longest pause before another attempt for which a visit waits.
-const soon = 500 * time.Millisecond
+// soon is the longest pause before another attempt for which a visit waits, up to a number of
+// failures.
+const (
+	soon         = 500 * time.Millisecond
+	soonFailures = 3
+)
 
-// catchUp visits shards until the burst has no more work, and closes the output.
-func (s *subscription) catchUp(ctx context.Context) {
-	defer s.burst.subscriptions.Done()
-	defer close(s.out)
-	defer s.close()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+writeOnClose, s.close) })()
-	defer func() { s.lanes.Stop(); s.lanes.Wait() }()
-	defer s.journal.Watch(s.topic, func(id aggregate.ID, version uint64) {
+// hintsAtOnce is the number of hints that are checked before their shards are visited.
+const hintsAtOnce = 1000
+
+// watch passes commits of this process to the shards, or to the inbox.
+func (s *subscription) watch() (stop func()) {
+	return s.journal.Watch(s.topic, func(id aggregate.ID, version uint64) {
 		sh, found := s.member.Work(s.journal.Shard(id))
 		if !found || !sh.sequencer.Wake(id, version) {
 			s.inbox.add(id, version)
 		}
-	})()
+	})
+}
+
+// catchUp visits shards until the burst has no more work, and closes the output.
+func (s *subscription) catchUp(ctx context.Context, unwatch func()) {
+	defer s.burst.subscriptions.Done()
+	defer close(s.out)
+	defer s.close()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+s.burst.writes(), s.close) })()
+	defer func() { s.lanes.Stop(); s.lanes.Wait() }()
+	defer unwatch()
 	defer s.inbox.end()
+	select { // the handlers of a subscription that has not begun may commit for others
+	case <-s.burst.begun:
+	case <-ctx.Done():
+	}
 	if s.burst.sweep {
 		s.visitShards(ctx, true, nil)
 	}
 	for ctx.Err() == nil {
-		if hints := s.inbox.take(); len(hints) > 0 {
+		if hints := s.inbox.take(hintsAtOnce); len(hints) > 0 {
 			s.visitShards(ctx, false, hints)
 			continue
 		}
@@ -53,8 +70,14 @@ func (s *subscription) catchUp(ctx context.Context) {
 
 // visitShards works on those shards that have something to do and that no one else works on.
 func (s *subscription) visitShards(ctx context.Context, sweep bool, hints map[aggregate.ID]uint64) {
-	if err := s.tryVisit(ctx, sweep, hints); err != nil && ctx.Err() == nil {
+	err := s.tryVisit(ctx, sweep, hints)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil: // there was no time
+		s.burst.leave(max(1, len(hints)), time.Time{})
+	default:
 		s.burst.failed(err)
+		s.burst.leave(len(hints), time.Time{})
 	}
 }
 
@@ -82,7 +105,7 @@ func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggre
 		}
 	}
 	visited, handed := s.member.Visit(ctx, membership.Visit{
-		Seen: seen, Wanted: wanted, Values: values, Until: s.burst.deadline, More: s.takeHanded,
+		Seen: seen, Since: s.since, Wanted: wanted, Values: values, Until: s.burst.deadline, More: s.takeHanded,
 	})
 	for _, n := range wanted {
 		if !slices.Contains(visited, n) {
@@ -140,12 +163,14 @@ func (s *subscription) shardsOf(ctx context.Context, seen checkpoint.Membership,
 					return nil
 				}
 				version, err := s.headNow(ctx, id)
-				found[i] = version > positions[id]
-				return err
+				// The worker of an aggregate that cannot be read reports that.
+				found[i] = err != nil || version > positions[id]
+				return nil
 			})
 		}
-		if err := worst(s.inParallel(reads)); err != nil {
-			return nil, err
+		s.inParallel(reads)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		for i, id := range some {
 			if found[i] {
@@ -212,12 +237,18 @@ func (sh *shard) catchUp(ctx context.Context) {
 	if !begun {
 		return
 	}
+	sh.committer.begun.Store(true)
+	sh.committer.verifyParked(ctx)
+	var scanned error
+	if sh.sweep || sh.config.Failures.kind == deferEvents {
+		// Before events are read, so that the number of deferred ones is limited.
+		scanned = sh.deferrals.scan(ctx)
+	}
 	if sh.sweep {
-		if err := sh.source.Pass(ctx, from); err != nil {
-			sh.burst.failed(err)
-		}
-		if err := sh.deferrals.scan(ctx); err != nil {
-			sh.burst.failed(err)
+		passed := sh.source.Pass(ctx, from)
+		sh.committer.complete.Store(scanned == nil && passed == nil && sh.sequencer.IsCaughtUp())
+		if ctx.Err() == nil {
+			sh.burst.failed(errors.Join(scanned, passed))
 		}
 		sh.committer.reconciling.Store(sh.source.ReconcileSlice(ctx, sh.committer.reconciling.Load()))
 	} else {
@@ -234,15 +265,31 @@ func (sh *shard) catchUp(ctx context.Context) {
 		select {
 		case <-sh.sequencer.Settles():
 		case <-sh.deferrals.wake:
+		case <-sh.wantsPass(): // something was not done because of a limit
+			if err := sh.source.Pass(ctx, 0); err != nil && ctx.Err() == nil {
+				sh.burst.failed(err)
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
+// wantsPass receives a value when a sweep must read the tail once more. With hints, what was not
+// done because of a limit is done in another visit.
+func (sh *shard) wantsPass() <-chan struct{} {
+	if !sh.sweep {
+		return nil
+	}
+	return sh.sequencer.WantsPoll()
+}
+
 // leaveRest records in the burst what a visit has not handled.
 func (sh *shard) leaveRest() {
 	count, due := sh.sequencer.Unfinished(sh.now())
+	if sh.sweep && !sh.committer.complete.Load() {
+		count++
+	}
 	if next := sh.deferrals.nextDue(); due.IsZero() || !next.IsZero() && next.Before(due) {
 		due = next
 	}

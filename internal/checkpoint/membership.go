@@ -100,6 +100,25 @@ type Member struct {
 // shares reports whether a member has a share of the work.
 func (m Member) shares() bool { return !m.Operator && m.Until.IsZero() }
 
+// HasLeft reports whether a member is a visitor whose lease has ended.
+func (m Member) HasLeft(now time.Time) bool {
+	return !m.Until.IsZero() && now.Sub(m.Until) > ClocksDiffer
+}
+
+// ClocksDiffer is the largest difference between two clocks after correction.
+const ClocksDiffer = 2 * time.Second
+
+// LeaveVisitors removes visitors whose leases have ended. removed is false if there are none.
+func (r Membership) LeaveVisitors(now time.Time) (next Membership, removed bool) {
+	var gone []uint64
+	for number, m := range r.Members {
+		if m.HasLeft(now) && len(gone) < MaxLeaving {
+			gone = append(gone, number)
+		}
+	}
+	return r.Leave(gone...), len(gone) > 0
+}
+
 // heartbeatUnits is the number of units in a lease. Members send a heartbeat every second unit.
 const heartbeatUnits = 8
 

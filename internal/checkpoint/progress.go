@@ -412,9 +412,20 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why, #a = :a REMOVE #failed, #d, #re"
 		set(b.Parked, MaxReason)
 	case b.Failure != nil:
-		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why, #a = :a, #d = :d, #re = :re REMOVE #parked"
+		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why, #a = :a"
 		set(b.Failure, MaxFailure)
-		values[":d"], values[":re"] = number(max(0, b.Failure.Due.UnixMilli())), number(b.Failure.Resumed)
+		remove := " REMOVE #parked"
+		if b.Failure.Due.IsZero() {
+			remove += ", #d"
+		} else {
+			update, values[":d"] = update+", #d = :d", number(b.Failure.Due.UnixMilli())
+		}
+		if b.Failure.Resumed == 0 {
+			remove += ", #re"
+		} else {
+			update, values[":re"] = update+", #re = :re", number(b.Failure.Resumed)
+		}
+		update += remove
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:           &s.table,

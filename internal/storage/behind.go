@@ -27,7 +27,7 @@ type Failure struct {
 	Number uint64 // of the event
 	At     time.Time
 	Reason string
-	// Due is the time of the next attempt. It is in the past if it is not known.
+	// Due is the time of the next attempt. It is zero if it is not known.
 	Due time.Time
 	// Attempts is the number of failed attempts at the event by all owners, as far as they have
 	// stored it. It is 0 in entries of earlier versions.

@@ -51,6 +51,16 @@ func (g *Group) WaitIdle(ctx context.Context) error {
 		if err != nil {
 			return g.failed("wait for", err)
 		}
+		if _, gone := membership.LeaveVisitors(g.journal.Config.Now()); gone { // bursts that were killed
+			_, err := g.store.ModifyMembership(ctx, g.key, func(r checkpoint.Membership) (checkpoint.Membership, error) {
+				next, _ := r.LeaveVisitors(g.journal.Config.Now())
+				return next, nil
+			})
+			if err != nil {
+				return g.failed("remove bursts that have ended from", err)
+			}
+			continue
+		}
 		if active = busyOf(membership); active == nil {
 			fenced, err := g.fence(ctx, membership)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
@@ -74,6 +75,7 @@ func writeEverything(t *testing.T, layout journal.Layout, written *attributes) {
 	a.writeSecrets()
 	a.removeEvents()
 	a.consume()
+	a.catchUp()
 	a.writeKeysOfMessages()
 	a.runProcesses()
 	a.beginReadModel()
@@ -224,6 +226,31 @@ func (a *application) consume() {
 	require.NoError(a.t, g.Reset(ctx, subscriber.Beginning(), nil))
 	a.await("checkpoint-shards.ended")
 	require.NoError(a.t, g.Remove(ctx, groups.RemoveOptions{}))
+}
+
+// catchUp works in bursts. One hands an aggregate over to another.
+func (a *application) catchUp() {
+	var burst func(handle message.NoPublishHandlerFunc, hints ...subscriber.Hint)
+	burst = func(handle message.NoPublishHandlerFunc, hints ...subscriber.Hint) {
+		sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: a.journal, ConsumerGroup: "bursts"}, nil)
+		require.NoError(a.t, err)
+		router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+		require.NoError(a.t, err)
+		router.AddConsumerHandler("bursts", "note", sub, handle)
+		_, err = subscriber.Burst{Hints: hints}.Run(a.t.Context(), router)
+		require.NoError(a.t, err)
+	}
+	done := func(*message.Message) error { return nil }
+	burst(done)
+	a.scan()
+	a.execute(a.t.Context(), "burst", add("one"))
+	hint := subscriber.Hint{Aggregate: aggregate.ID{Type: "note", Value: "burst"}, Version: 1}
+	burst(func(*message.Message) error {
+		a.execute(a.t.Context(), "burst", add("two"))
+		burst(done, subscriber.Hint{Aggregate: hint.Aggregate, Version: 2})
+		a.scan()
+		return nil
+	}, hint)
 }
 
 // join subscribes to the topic of notes and handles its messages until the test ends or the

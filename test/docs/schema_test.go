@@ -31,6 +31,8 @@ var rare = map[string]map[string]string{
 		"unfenced":           "needs a member that crashes during a transaction",
 	},
 	"checkpoint-member": {"operator": "is there only while an operator edits a row"},
+	"checkpoint-cursor": {"reconciling": "needs a reconciliation that takes more than 5 seconds"},
+	"checkpoint-behind": {"resumed": "needs an event that fails after a pause"},
 }
 
 func TestThePageOfTablesListsTheAttributesThatApplicationsWrite(t *testing.T) {
@@ -164,6 +166,8 @@ func kindOf(value types.AttributeValue) string {
 		return "BOOL"
 	case *types.AttributeValueMemberL:
 		return "L"
+	case *types.AttributeValueMemberSS:
+		return "SS"
 	case *types.AttributeValueMemberM:
 		return "M"
 	default:

@@ -94,7 +94,7 @@ func (m *Member[W]) join(
 func (m *Member[W]) longGone(r checkpoint.Membership) (gone []uint64) {
 	for number, state := range r.Members {
 		last := state.LastHeartbeat()
-		if (!last.IsZero() && m.Now().Sub(last) > max(longGone, 2*state.Lease) || hasLeft(state, m.Now())) && len(gone) < checkpoint.MaxLeaving {
+		if (!last.IsZero() && m.Now().Sub(last) > max(longGone, 2*state.Lease) || state.HasLeft(m.Now())) && len(gone) < checkpoint.MaxLeaving {
 			gone = append(gone, number)
 		}
 	}

@@ -323,7 +323,7 @@ func (m *Member[W]) deadMembers() (dead []uint64) {
 			seen = sighting{heartbeat: state.Heartbeat, since: now, lease: cmp.Or(state.Lease, m.Lease)}
 		}
 		sightings[other] = seen
-		if (now.Sub(seen.since) >= seen.lease || hasLeft(state, m.Now())) && len(dead) < checkpoint.MaxLeaving {
+		if (now.Sub(seen.since) >= seen.lease || state.HasLeft(m.Now())) && len(dead) < checkpoint.MaxLeaving {
 			dead = append(dead, other)
 		}
 	}

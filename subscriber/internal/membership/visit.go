@@ -18,6 +18,8 @@ type Visit struct {
 	// Wanted are shards. Values are the values of ids of aggregates on them that may have events.
 	Wanted []int
 	Values []string
+	// Since is the time at which the visitor began. A new group begins then.
+	Since time.Time
 	// Until is the end of the lease.
 	Until time.Time
 	// More is called when other visitors have handed over aggregates, and returns the shards of
@@ -41,19 +43,43 @@ func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed i
 			break
 		}
 		visited = append(visited, m.membership.Of(m.number)...)
-		for !m.idle() {
-			m.removeShard(<-m.ended)
-		}
+		m.awaitEnd(ctx)
 		m.expiry.Stop()
 		v.Wanted, v.Values, v.Seen = v.More(m.endVisit(ctx)), nil, m.membership
 	}
 	return visited, handed
 }
 
+// awaitEnd waits for the end of the work on all shards. It ends the work if the group is paused,
+// reset or removed meanwhile.
+func (m *Member[W]) awaitEnd(ctx context.Context) {
+	check := time.NewTicker(m.Lease / heartbeatsPerLease)
+	defer check.Stop()
+	for !m.idle() {
+		select {
+		case sh := <-m.ended:
+			m.removeShard(sh)
+		case <-check.C:
+			r, err := m.readMembership(ctx)
+			if err != nil {
+				continue
+			}
+			for n := range m.shards {
+				if sh := m.shards[n].Load(); sh != nil && (!m.isIn(r) || r.Resets != sh.Membership.Resets || !r.Owns(m.number, n, sh.Epoch)) {
+					sh.work.Lose()
+				}
+			}
+			if r.Paused {
+				m.stopAll()
+			}
+		}
+	}
+}
+
 // enter takes the shards, or only hands aggregates over if there is no free shard. In the second
 // case it returns false.
 func (m *Member[W]) enter(ctx context.Context, v Visit) (handed int, entered bool) {
-	m.since, m.until = m.Now(), v.Until
+	m.since, m.until = v.Since, v.Until
 	earlier, unfenced := m.number, m.unfenced
 	defer func() {
 		if !entered {
@@ -175,18 +201,10 @@ func (m *Member[W]) gone(r checkpoint.Membership) (gone []uint64) {
 	now := m.Now()
 	for number, state := range r.Members {
 		last := state.LastHeartbeat()
-		dead := state.Until.IsZero() && !last.IsZero() && now.Sub(last) > 2*state.Lease+clocksDiffer
-		if (dead || hasLeft(state, now)) && len(gone) < checkpoint.MaxLeaving {
+		dead := state.Until.IsZero() && !last.IsZero() && now.Sub(last) > 2*state.Lease+checkpoint.ClocksDiffer
+		if (dead || state.HasLeft(now)) && len(gone) < checkpoint.MaxLeaving {
 			gone = append(gone, number)
 		}
 	}
 	return gone
 }
-
-// hasLeft reports whether a member is a visitor whose time has ended.
-func hasLeft(m checkpoint.Member, now time.Time) bool {
-	return !m.Until.IsZero() && now.Sub(m.Until) > clocksDiffer
-}
-
-// clocksDiffer is the largest difference between two clocks after correction.
-const clocksDiffer = 2 * time.Second

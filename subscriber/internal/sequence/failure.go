@@ -1,10 +1,6 @@
 package sequence
 
-import (
-	"time"
-
-	"github.com/millrace-dev/millrace/internal/storage"
-)
+import "github.com/millrace-dev/millrace/internal/storage"
 
 // NoteFailure records the last failed attempt at the next event of a stream.
 func (q *Sequencer[W]) NoteFailure(st *Stream[W], f storage.Failure) {
@@ -25,18 +21,6 @@ func (q *Sequencer[W]) AttemptsAt(st *Stream[W], number, resumed uint64) int {
 		return 0
 	}
 	return st.failure.Attempts
-}
-
-// TakePause returns how long the next attempt at a stream must wait because of a failure that a
-// former owner has stored, and the number of attempts so far. It is 0 the second time.
-func (q *Sequencer[W]) TakePause(st *Stream[W], now time.Time) (pause time.Duration, attempts int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if st.waits && st.failure != nil && st.failure.Number == st.acked+1 {
-		pause, attempts = st.failure.Due.Sub(now), st.failure.Attempts
-	}
-	st.waits = false
-	return max(0, pause), attempts
 }
 
 // Failing returns streams whose attempts are not stored, at most a number of them.

@@ -81,8 +81,12 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 	st.listed = b.Head
 	// The failure stays until an attempt in this term fails, even if the entry is written again
 	// before.
-	if st.failure, st.waits = b.Failure, b.Failure != nil; b.Failure != nil {
+	if st.failure = b.Failure; b.Failure != nil {
 		st.explained, st.explainedAttempts = b.Failure.Number, b.Failure.Attempts
+	}
+	if b.Failure != nil && !q.Began.IsZero() && b.Failure.Due.After(q.Began) {
+		q.setState(st, delayed)
+		return
 	}
 	if b.Parked == nil {
 		st.pending = q.now()

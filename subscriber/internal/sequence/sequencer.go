@@ -80,6 +80,10 @@ type Limits struct {
 	IdleStreams, MaxUnstored, MaxUnfinished int
 	Memory                                  *Memory
 	BehindAfter                             time.Duration
+	// Began is the time at which a visit began. Listed streams whose next attempt is due later are
+	// delayed for the whole visit. It is zero for an owner that runs for long, which may have come
+	// with a correction, so it tries all of them at once.
+	Began time.Time
 	// Hints limits the reads because of hints from outside. Rare reports whether the tail is polled
 	// rarely because of them.
 	Hints *rate.Limiter

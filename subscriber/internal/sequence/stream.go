@@ -41,8 +41,6 @@ type Stream[W any] struct {
 	// failure is the last failed attempt at the next event, for the entry on the behind list. It is
 	// nil if there is none.
 	failure *storage.Failure
-	// waits reports that the failure is one of a former owner, and no attempt was made since.
-	waits bool
 	// explained is the event whose failure the entry has. It is 0 if the entry has none.
 	explained uint64
 	// explainedAttempts is the number of attempts that the entry has.

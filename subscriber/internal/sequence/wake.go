@@ -51,14 +51,14 @@ const (
 // Wake handles a commit in this process. While the live read is far behind the end of the tail, it
 // will find the event later, at a lower cost. The read in progress may be the one that reaches the
 // end, and be too early for this commit, so Enqueue decides.
-// It returns false if the shard has ended.
+// It returns false if the shard has ended, or if a limit is reached.
 func (q *Sequencer[W]) Wake(id aggregate.ID, version uint64) bool {
 	return q.report(id, wake{committed: version})
 }
 
 // Hint handles a report from outside, which may be wrong in any way. It never makes an event known.
 // The worker of the aggregate reads what follows the events that are known. If that is not possible
-// now, a read of the tail is requested instead. Hint returns false if the shard has ended.
+// now, a read of the tail is requested instead. Hint returns false like Wake.
 func (q *Sequencer[W]) Hint(id aggregate.ID, claimed uint64) bool {
 	return q.report(id, wake{claimed: max(1, claimed)})
 }
@@ -71,13 +71,12 @@ func (q *Sequencer[W]) report(id aggregate.ID, w wake) bool {
 	}
 	q.announce(id, max(w.committed, w.claimed))
 	if q.caughtUp {
-		q.act(id, w)
-		return true
+		return q.act(id, w)
 	}
 	earlier, kept := q.wakes.early[id]
 	if !kept && len(q.wakes.early) >= maxEarly {
 		q.wakes.lost = true
-		return true
+		return false
 	}
 	if q.wakes.early == nil {
 		q.wakes.early = map[aggregate.ID]wake{}
@@ -102,18 +101,18 @@ func (q *Sequencer[W]) endRead() {
 	}
 }
 
-// act schedules an aggregate. The caller holds mu.
-func (q *Sequencer[W]) act(id aggregate.ID, w wake) {
+// act schedules an aggregate, and returns false if a limit is reached. The caller holds mu.
+func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 	if q.ended {
-		return
+		return false
 	}
 	st := q.streams[id.Value]
 	if version := max(w.committed, w.claimed); version == 0 || st != nil && version <= st.head {
-		return
+		return true
 	}
 	if q.Memory.isFull(q.unparked()) || q.budget.isFull() {
 		q.requestPoll()
-		return
+		return false
 	}
 	if w.committed > 0 {
 		st = q.stream(id)
@@ -122,16 +121,17 @@ func (q *Sequencer[W]) act(id aggregate.ID, w wake) {
 	}
 	if w.claimed > w.committed {
 		if st != nil && (st.state == parked || st.claimed && w.claimed <= st.acked) {
-			return
+			return true
 		}
 		if !q.Hints.Allow() {
 			q.requestPoll()
-			return
+			return false
 		}
 		st = q.stream(id)
 		st.claims = max(st.claims, w.claimed)
 	}
 	q.schedule(st, false)
+	return true
 }
 
 // TakeHint returns the version that a hint claims, and forgets it. A hint that comes later may be
