@@ -471,7 +471,7 @@ func TestASmallBudgetDropsNoCommit(t *testing.T) {
 		}
 		left, err := b.try(t.Context(), subscriber.Burst{Hints: hints})
 		t.Log(left, err)
-		assert.Equal(t, 1200, len(b.take()))
+		assert.Len(t, b.take(), 1200)
 	})
 }
 
@@ -503,7 +503,7 @@ func TestASweepHandlesWhatItsHandlersCommit(t *testing.T) {
 		left, err := b.try(t.Context(), subscriber.Burst{})
 		got := b.take()
 		t.Log(left, err, len(got))
-		assert.Equal(t, 2301, len(got))
+		assert.Len(t, got, 2301)
 	})
 }
 

@@ -393,7 +393,7 @@ func TestAnEventThatEndsTheProcessIsParked(t *testing.T) {
 			write(t, j, fmt.Sprint("x", n), 0, 5)
 		}
 		kills, handled := 0, map[string]bool{}
-		for minute := 0; minute < 12; minute++ {
+		for range 12 {
 			proxy := dynamotest.NewProxy(t, client)
 			b := &bursts{t: t, config: quick(open(t, proxy.Client()))}
 			b.config.Failures = subscriber.Park(3)

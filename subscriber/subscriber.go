@@ -107,7 +107,7 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 	}
 	var unwatch func()
 	if s.since = since; s.burst != nil {
-		unwatch = s.watch() // before Subscribe returns, so that no commit of another subscription is missed
+		unwatch = s.watch() // now, so that no commit of another subscription is missed
 	}
 	sub.subscriptions[s] = struct{}{}
 	sub.running.Add(2)

@@ -165,11 +165,10 @@ func (s *subscription) shardsOf(ctx context.Context, seen checkpoint.Membership,
 				version, err := s.headNow(ctx, id)
 				// The worker of an aggregate that cannot be read reports that.
 				found[i] = err != nil || version > positions[id]
-				return nil
+				return err
 			})
 		}
-		s.inParallel(reads)
-		if ctx.Err() != nil {
+		if s.inParallel(reads); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		for i, id := range some {

@@ -51,7 +51,7 @@ func (g *Group) WaitIdle(ctx context.Context) error {
 		if err != nil {
 			return g.failed("wait for", err)
 		}
-		if _, gone := membership.LeaveVisitors(g.journal.Config.Now()); gone { // bursts that were killed
+		if _, gone := membership.LeaveVisitors(g.journal.Config.Now()); gone { // killed bursts
 			_, err := g.store.ModifyMembership(ctx, g.key, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 				next, _ := r.LeaveVisitors(g.journal.Config.Now())
 				return next, nil
