@@ -22,12 +22,12 @@ import (
 // aggregates that wait for another attempt, and deferred events. Hints may be lost, so run a sweep
 // on a schedule, for example each minute.
 //
-// A burst visits shards. While another process works on a shard, a burst leaves that shard alone: a
-// process that runs for long finds the events by its own reads, and another burst is followed by
-// the next sweep.
+// A burst visits shards: it takes those on which no one works, and frees them at its end. A process
+// that runs for long keeps its shards, and finds the events by its own reads. Another burst is
+// given up to 50 aggregates, and handles them before it ends.
 //
-// A new group is made by the first sweep. A group that starts [Now] then begins, so run a sweep
-// when it is deployed.
+// The first burst makes a new group. A group that starts [Now] then begins, so run a sweep when it
+// is deployed.
 type Burst struct {
 	// Hints are aggregates that may have new events. If there are none, the burst is a sweep.
 	Hints []Hint
@@ -37,11 +37,11 @@ type Burst struct {
 	Also []func(context.Context) error
 }
 
-// Hint says that an aggregate may have new events, up to a version. Neither is trusted: a wrong
-// hint costs two read units for each group.
+// Hint says that an aggregate may have new events. It is not trusted: a wrong hint costs a read
+// unit or two for each group.
 type Hint struct {
 	Aggregate aggregate.ID
-	Version   uint64
+	Version   uint64 // of the last event that is known; 0 counts as 1
 }
 
 // Left is what a [Burst] has left to others.

@@ -230,8 +230,7 @@ func (a *application) consume() {
 
 // catchUp works in bursts. One hands an aggregate over to another.
 func (a *application) catchUp() {
-	var burst func(handle message.NoPublishHandlerFunc, hints ...subscriber.Hint)
-	burst = func(handle message.NoPublishHandlerFunc, hints ...subscriber.Hint) {
+	burst := func(handle message.NoPublishHandlerFunc, hints ...subscriber.Hint) {
 		sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: a.journal, ConsumerGroup: "bursts"}, nil)
 		require.NoError(a.t, err)
 		router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
