@@ -53,10 +53,13 @@ const (
 	// overtake each other, and some are forged. In half of these worlds idle shards are polled
 	// rarely.
 	Hints Disruption = "hint"
+	// Bursts: each process of a group works in bursts in every second life. The bursts get the hints
+	// of [Hints].
+	Bursts Disruption = "burst"
 )
 
 // Disruptions lists all disruptions.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports, Rebuilds, Hints}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports, Rebuilds, Hints, Bursts}
 
 // noDisruptions is the value of [World].Disrupt for a world without disruptions.
 const noDisruptions = "none"
@@ -71,6 +74,7 @@ type disruptionPlan struct {
 	exports   int           // number of archives
 	rebuilds  int           // of a read model
 	hints     hintPlan
+	bursts    burstPlan
 	// Average time between two removals of an operator.
 	removes time.Duration
 	// How long the handlers of some aggregates fail.
@@ -153,6 +157,13 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 			c.Timing.BehindAfter, c.NackResendSleep, c.MaxNackResendSleep = time.Second, 500*time.Millisecond, 2*time.Second
 		}
 		d.straggling, d.strikes = draw.Pick(r, 0.3, 1), draw.Pick(r, 0, 1, 2)
+	}
+	if d.has(Bursts) {
+		if !d.has(Hints) {
+			d.kinds = append(d.kinds, Hints)
+		}
+		d.bursts = newBurstPlan(r)
+		p.duration, p.troubles.every = max(p.duration, 30*time.Second), min(p.troubles.every, 8*time.Second)
 	}
 	if d.has(Hints) {
 		d.hints = newHintPlan(r)

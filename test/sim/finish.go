@@ -53,6 +53,11 @@ func (w *world) finish(ctx context.Context, operator *operator, random *rand.Ran
 	}
 	w.takeOver(ctx, random)
 	random.Shuffle(len(w.processes), func(i, j int) { w.processes[i], w.processes[j] = w.processes[j], w.processes[i] })
+	if w.plan.disruption.has(Bursts) {
+		if err := w.sweepUp(ctx, operator, heads); err != nil {
+			return nil, err
+		}
+	}
 	kept := map[string]bool{}
 	for _, p := range w.processes {
 		if p.life != nil && kept[p.group.name] {
@@ -63,7 +68,7 @@ func (w *world) finish(ctx context.Context, operator *operator, random *rand.Ran
 	}
 	for _, p := range w.processes {
 		if !kept[p.group.name] {
-			if err := p.start(ctx); err != nil {
+			if err := p.start(ctx, false); err != nil {
 				return nil, err
 			}
 			kept[p.group.name] = true
@@ -94,7 +99,7 @@ func (w *world) finish(ctx context.Context, operator *operator, random *rand.Ran
 	for _, p := range w.processes {
 		if kept[p.group.name] {
 			kept[p.group.name] = false
-			if err := p.start(ctx); err != nil {
+			if err := p.start(ctx, false); err != nil {
 				return nil, err
 			}
 		}
@@ -153,7 +158,7 @@ func (w *world) takeOver(ctx context.Context, random *rand.Rand) {
 	for _, group := range w.plan.groups {
 		var living []*process
 		for _, p := range w.processes {
-			if p.life != nil && p.group.name == group.name {
+			if p.life != nil && p.life.bursts == nil && p.group.name == group.name {
 				living = append(living, p)
 			}
 		}

@@ -91,6 +91,10 @@ func (b *broker) send(to *life, kind string, id aggregate.ID, version uint64) {
 			b.relaying = false
 			return
 		}
+		if to.bursts != nil {
+			to.bursts.hint(id, version)
+			return
+		}
 		to.journal.Internal().Hint(id, version)
 	})
 }

@@ -79,15 +79,22 @@ func (l *life) happens(chance float64) bool {
 // crash ends the life immediately, with a probability.
 func (l *life) crash(chance float64) error {
 	if l.process.life == l && l.happens(chance) {
-		l.process.world.oracle.note("crash", l.member.name)
-		l.process.world.oracle.count("crash amid a saga", 1)
-		l.process.life = nil
-		l.kill()
+		l.crashIn("a saga")
 	}
 	if l.wire.isDead() {
 		return errDead
 	}
 	return nil
+}
+
+// crashIn ends the life immediately, in some work, unless it has ended or all is calm.
+func (l *life) crashIn(work string) {
+	if w := l.process.world; l.process.life == l && !w.isCalm() {
+		w.oracle.note("crash", l.member.name)
+		w.oracle.count("crash amid "+work, 1)
+		l.process.life = nil
+		l.kill()
+	}
 }
 
 // commandWire is a publisher whose messages travel as requests do.

@@ -26,6 +26,7 @@ type process struct {
 	random *rand.Rand
 	lives  int
 	life   *life // nil between two lives
+	bursts bool  // whether it worked in bursts in its last life
 }
 
 // life is the time of a process from its start to its end. Nothing in memory survives it.
@@ -37,6 +38,7 @@ type life struct {
 	effects *projection.Projection // nil without a projection
 	sagas   *pm.Manager[saga]      // nil without sagas
 	sub     *subscriber.Subscriber
+	bursts  *bursts // nil for a process that runs for long
 
 	endSagas func()
 	wandered time.Duration // how far the clock of the sagas has moved
@@ -46,15 +48,16 @@ type life struct {
 	calm   bool
 }
 
-// start starts a life. An error means that too many requests failed.
-func (p *process) start(ctx context.Context) error {
+// start starts a life, in which the process perhaps works in bursts. An error means that too many
+// requests failed.
+func (p *process) start(ctx context.Context, inBursts bool) error {
 	w := p.world
 	p.lives++
-	lease := p.group.config.Timing.LeaseDuration
+	p.bursts = inBursts
 	l := &life{process: p, random: draw.Derive(p.random), calm: w.isCalm(), endSagas: func() {}}
-	l.member = &member{
-		name: fmt.Sprintf("%s.%d", p.name, p.lives), group: p.group.name,
-		born: w.trace.now(), notices: lease + noticeSlack,
+	l.beMember(fmt.Sprintf("%s.%d", p.name, p.lives), p.group.config.Timing.LeaseDuration)
+	if inBursts {
+		l.bursts = newBursts(l)
 	}
 	l.wire = w.wire(l.member, draw.Derive(p.random))
 	if d := w.plan.disruption; d.straggling > 0 && !l.calm {
@@ -73,6 +76,11 @@ func (p *process) start(ctx context.Context) error {
 	return nil
 }
 
+// beMember makes the life a member, as the oracle sees it, whose lease has a length.
+func (l *life) beMember(name string, lease time.Duration) {
+	l.member = &member{name: name, group: l.process.group.name, born: l.process.world.trace.now(), notices: lease + noticeSlack}
+}
+
 func (l *life) open(ctx context.Context) (err error) {
 	w := l.process.world
 	client := l.wire.client(w.db)
@@ -82,8 +90,6 @@ func (l *life) open(ctx context.Context) (err error) {
 	if w.broker != nil {
 		w.broker.join(l)
 	}
-	config := l.process.group.config
-	config.Journal = l.journal
 	if l.process.group.handlers.projection {
 		if l.effects, err = effects(client, l.member.group, l.process.group.handlers.runs); err != nil {
 			return err
@@ -93,13 +99,17 @@ func (l *life) open(ctx context.Context) (err error) {
 		if err := l.openSagas(client); err != nil {
 			return err
 		}
+	}
+	if l.bursts != nil {
+		go l.bursts.run()
+		return nil
+	}
+	if l.sagas != nil {
 		l.runSagas()
 	}
-	sub, err := subscriber.NewSubscriber(config, &logger{oracle: w.oracle, member: l.member})
-	if err != nil {
+	if err := l.subscribe(); err != nil {
 		return err
 	}
-	l.sub = sub
 	for _, topic := range w.plan.topics {
 		messages, err := l.sub.Subscribe(context.Background(), topic)
 		if err != nil {
@@ -110,11 +120,21 @@ func (l *life) open(ctx context.Context) (err error) {
 	return nil
 }
 
+// subscribe makes a subscriber.
+func (l *life) subscribe() (err error) {
+	config := l.process.group.config
+	config.Journal = l.journal
+	l.sub, err = subscriber.NewSubscriber(config, &logger{oracle: l.process.world.oracle, member: l.member})
+	return err
+}
+
 // kill ends a life as a crash does: no request gets through any more. Its memory is freed.
 func (l *life) kill() {
 	close(l.wire.dead)
 	l.endSagas()
-	if l.sub != nil {
+	if l.bursts != nil {
+		l.bursts.stop()
+	} else if l.sub != nil {
 		go func() { _ = l.sub.Close() }()
 	}
 }
@@ -126,24 +146,33 @@ func (l *life) close() {
 	// A suspended process does not close.
 	_ = l.wire.gate(context.Background())
 	start := time.Now()
-	err := l.sub.Close()
+	if l.bursts != nil {
+		l.bursts.stop()
+		<-l.bursts.ended
+	} else if err := l.sub.Close(); err != nil {
+		w.oracle.find(Slow, "%s cannot be closed: %v", l.member.name, err)
+	} else {
+		l.countStats()
+	}
 	took := time.Since(start)
 	w.oracle.note("closed", l.member.name)
-	w.oracle.count("reconciled", int(l.sub.Stats().Reconciled))
-	w.oracle.count("expired", int(l.sub.Stats().Expired))
-	w.oracle.count("corrupt", int(l.sub.Stats().Corrupt))
-	w.oracle.count("truncated", int(l.sub.Stats().Truncated))
-	w.oracle.count("hint reads", int(l.sub.Stats().HintReads))
-	w.oracle.count("unannounced", int(l.sub.Stats().Unannounced))
-	if err != nil {
-		w.oracle.find(Slow, "%s cannot be closed: %v", l.member.name, err)
-	}
 	c := l.process.group.config
 	if most := c.CloseTimeout + c.Timing.LeaseDuration + closeSlack; took > most {
 		w.oracle.find(Slow, "%s took %v to close, more than %v", l.member.name, took, most)
 	}
 	l.endSagas()
 	close(l.wire.dead)
+}
+
+// countStats counts what the subscriber has counted.
+func (l *life) countStats() {
+	o, stats := l.process.world.oracle, l.sub.Stats()
+	o.count("reconciled", int(stats.Reconciled))
+	o.count("expired", int(stats.Expired))
+	o.count("corrupt", int(stats.Corrupt))
+	o.count("truncated", int(stats.Truncated))
+	o.count("hint reads", int(stats.HintReads))
+	o.count("unannounced", int(stats.Unannounced))
 }
 
 const (

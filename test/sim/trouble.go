@@ -17,7 +17,7 @@ func (p *process) live(ctx context.Context) {
 	pauseFor(ctx, draw.UpTo(p.random, t.every/4))
 	for ctx.Err() == nil {
 		if p.life == nil {
-			if p.start(ctx) != nil {
+			if p.start(ctx, p.world.plan.disruption.has(Bursts) && !p.bursts) != nil {
 				pauseFor(ctx, time.Second)
 			}
 			continue

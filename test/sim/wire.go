@@ -100,6 +100,7 @@ const targetHeader = "X-Amz-Target"
 // exchange is a request and its reply. They belong to the sender until it has the result.
 type exchange struct {
 	target string   // the operation
+	member *member  // the sender
 	learn  []func() // what the sender learns from the reply
 	over   bool     // the sender has continued
 }
@@ -111,7 +112,7 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 		return nil, errDead
 	}
 	ctx := request.Context()
-	e := &exchange{target: request.Header.Get(targetHeader)}
+	e := &exchange{target: request.Header.Get(targetHeader), member: w.member}
 	defer func() { e.over = true }()
 	request = request.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 	trip := w.draw()
@@ -171,7 +172,7 @@ func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	e := ctx.Value(exchangeKey{}).(*exchange) //nolint:forcetypeassert // of Do
 	if e.over {
-		w.oracle.note("late", w.member.name)
+		w.oracle.note("late", e.member.name)
 	}
 	response, err := w.next.RoundTrip(request.WithContext(context.WithoutCancel(ctx)))
 	if err != nil || response.StatusCode != http.StatusOK || w.untracked {
@@ -183,40 +184,40 @@ func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 	// A repeated transaction has the same reply as the first, and no effect.
 	again := isTransaction && w.oracle.isRepeated(aws.ToString(transaction.ClientRequestToken))
 	if change, ok := membershipChangeOf(in); ok && !again {
-		w.oracle.enrol(w.member, change)
+		w.oracle.enrol(e.member, change)
 	}
 	records := recordWrites(in)
 	for _, r := range records {
 		if !again {
-			w.oracle.record(w.member, r.stream, r.number)
+			w.oracle.record(e.member, r.stream, r.number)
 		}
 	}
 	for _, p := range positionWrites(in) {
 		s := p.stream
 		if p.put && len(records) == 0 {
 			if !again {
-				w.oracle.sendBack(w.member, p)
+				w.oracle.sendBack(e.member, p)
 			}
 			continue
 		}
 		position := p.to
 		switch {
 		case p.claim:
-			position = w.oracle.claim(w.member, p)
+			position = w.oracle.claim(e.member, p)
 		case !again:
 			switch {
 			case isHandling(in):
-				w.oracle.effect(w.member, s, p.to)
+				w.oracle.effect(e.member, s, p.to)
 			case isTransaction && len(records) == 0:
-				w.oracle.passOver(w.member, s, p.to)
+				w.oracle.passOver(e.member, s, p.to)
 			}
-			w.oracle.store(w.member, p, !isTransaction)
+			w.oracle.store(e.member, p, !isTransaction)
 			w.noteKnown(in)
 		}
 		resets := w.oracle.resetsOf(s)
-		e.learn = append(e.learn, func() { w.oracle.learn(w.member, s, position, resets) })
+		e.learn = append(e.learn, func() { w.oracle.learn(e.member, s, position, resets) })
 	}
-	if isPositionRead(in) && w.member.group != "" {
+	if isPositionRead(in) && e.member.group != "" {
 		if err := w.reads(e, response); err != nil {
 			return nil, err
 		}
@@ -233,8 +234,8 @@ func (w *wire) reads(e *exchange, response *http.Response) error {
 	_ = response.Body.Close()
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	for _, p := range positionReads(body) {
-		position, resets := w.oracle.read(w.member, p), w.oracle.resetsOf(p.stream)
-		e.learn = append(e.learn, func() { w.oracle.learn(w.member, p.stream, position, resets) })
+		position, resets := w.oracle.read(e.member, p), w.oracle.resetsOf(p.stream)
+		e.learn = append(e.learn, func() { w.oracle.learn(e.member, p.stream, position, resets) })
 	}
 	return nil
 }

@@ -173,6 +173,7 @@ func (w *world) populate(random *rand.Rand) {
 		for n := range group.members {
 			w.processes = append(w.processes, &process{
 				world: w, name: fmt.Sprintf("%s/%d", group.name, n+1), group: group, random: draw.Derive(random), clock: &clock{skew: w.skew(random)},
+				bursts: n%2 == 0,
 			})
 		}
 	}
