@@ -73,6 +73,7 @@ func (b *bursts) take() (hints []subscriber.Hint) {
 // run runs bursts until the process stops or dies.
 func (b *bursts) run() {
 	defer close(b.ended)
+	b.wire.inBursts = true
 	name, sweep := b.member.name, time.NewTimer(0)
 	defer sweep.Stop()
 	for n := 1; ; n++ {
@@ -137,10 +138,13 @@ func (b *bursts) burst(burst subscriber.Burst, lasts time.Duration) {
 	if left.Aggregates > 0 {
 		w.oracle.count(kind+" that leave something", 1)
 	}
-	if took := time.Since(start); took > lasts {
+	if took := time.Since(start); took > lasts+time.Millisecond {
 		w.oracle.find(Slow, "%s took %v for a burst, more than %v", b.member.name, took, lasts)
 	}
 	b.countStats()
+	if w.plan.sabotage == Presume && len(burst.Hints) > 0 {
+		w.presume(b.member)
+	}
 }
 
 var errOver = fmt.Errorf("sim: the burst is over")

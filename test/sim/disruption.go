@@ -187,13 +187,21 @@ func (p *plan) provoke() {
 		if p.sabotage == Ignore { // nothing makes members distrust hints before the measurement
 			p.disruption.hints, p.quality.network, p.faults = hintPlan{rare: 10 * time.Second}, draw.Network{}, 0
 		}
+	case Overtake, Presume: // only the tail shows the events
+		p.wrongClocks = false
+		p.disruption.hints.lost = 0.5
+		p.neverReconcile()
 	case Overlook, Unrevise:
 		p.disruption.straggling, p.disruption.strikes = 1, 6
 		p.wrongClocks = false
 		p.disruption.delays = []indexDelay{{p.trailing / 8, p.trailing / 4, 0.1}}
-		for i := range p.groups {
-			p.groups[i].config.Timing.ReconcileInterval = -1
-		}
+		p.neverReconcile()
+	}
+}
+
+func (p *plan) neverReconcile() {
+	for i := range p.groups {
+		p.groups[i].config.Timing.ReconcileInterval = -1
 	}
 }
 

@@ -180,6 +180,14 @@ func (o *oracle) left(m *member) (n int) {
 	return n
 }
 
+// wasLast reports whether a member was the last owner of the shard of a partition, which is free.
+func (o *oracle) wasLast(m *member, partition string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known, shard := o.memberships[groupOf(partition)+"/"+topicOf(partition)], shardOf(partition)
+	return known != nil && known.now[shard] == 0 && known.who[known.last[shard]] == m
+}
+
 // stealLease takes all shards from their owners, as another member would that wrongly evicts them:
 // the epochs rise, and the shards are free. It reports whether there is a membership that it could
 // change.

@@ -23,6 +23,9 @@ const (
 	valueTo         = ":to" // the value of a position
 	valuePut        = ":p"  // the same by an operator
 	valueEpoch      = ":e"  // the epoch of the writer
+	cursorRow       = "cursor"
+	attrCursor      = "occurred_at"
+	valueCursor     = ":c"
 )
 
 // positionWrite is a write that moves the position of an aggregate, or one that claims it and does

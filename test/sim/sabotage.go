@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -77,14 +79,22 @@ const (
 	// Ignore: hints cause nothing. No event is lost, but some are late where idle shards are polled
 	// rarely.
 	Ignore Sabotage = "ignore"
+	// Trespass: in bursts, positions are written without their condition, as by a visit that ignores
+	// epochs.
+	Trespass Sabotage = "trespass"
+	// Overtake: in sweeps, the cursor is stored beyond events that are not handled.
+	Overtake Sabotage = "overtake"
+	// Presume: a burst with hints moves the cursors of the shards that it has visited, as if it had
+	// read their tails.
+	Presume Sabotage = "presume"
 )
 
 // Sabotages lists all kinds of sabotage.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Prune, Believe, Ignore}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Prune, Believe, Ignore, Trespass, Overtake, Presume}
 
 // disruption returns the disruption that a sabotage needs to be visible, or "" for none.
 func (s Sabotage) disruption() Disruption {
-	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Prune: Rebuilds, Believe: Hints, Ignore: Hints}[s]
+	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Prune: Rebuilds, Believe: Hints, Ignore: Hints, Trespass: Bursts, Overtake: Bursts, Presume: Bursts}[s]
 }
 
 // ofSagas reports whether the sabotage affects only process managers.
@@ -175,6 +185,22 @@ func isPosition(u *types.Update) bool {
 
 func isTimeout(table *string, key map[string]types.AttributeValue) bool {
 	return aws.ToString(table) == pm.DefaultTable && strings.HasPrefix(text(key["skey"]), "timeout/")
+}
+
+// presume moves the cursors of those shards up to now of which a burst was the last owner.
+func (w *world) presume(burst *member) {
+	ctx := context.Background()
+	now := numberValue(uint64(time.Now().UnixMilli())) //nolint:gosec // a time
+	_ = scan(ctx, w.clean, checkpointTable, func(row map[string]types.AttributeValue) {
+		if partition := text(row["pkey"]); text(row["skey"]) != cursorRow || !w.oracle.wasLast(burst, partition) {
+			return
+		}
+		_, _ = w.clean.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName: aws.String(checkpointTable), Key: map[string]types.AttributeValue{"pkey": row["pkey"], "skey": row["skey"]},
+			UpdateExpression: aws.String("SET #c = " + valueCursor), ExpressionAttributeNames: map[string]string{"#c": attrCursor},
+			ExpressionAttributeValues: map[string]types.AttributeValue{valueCursor: now},
+		})
+	})
 }
 
 // always returns a condition that is always true.

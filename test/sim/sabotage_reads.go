@@ -20,6 +20,15 @@ func (w *wire) spoil(in any) any {
 	if q, ok := in.(*dynamodb.QueryInput); ok && w.isOverlooked(q) {
 		return emptied(q)
 	}
+	if u, ok := in.(*dynamodb.UpdateItemInput); ok && w.inBursts && w.sabotage == Overtake && text(u.Key["skey"]) == cursorRow {
+		spoiled := *u
+		spoiled.ExpressionAttributeValues = maps.Clone(u.ExpressionAttributeValues)
+		spoiled.ExpressionAttributeValues[valueCursor] = numberValue(uint64(time.Now().UnixMilli())) //nolint:gosec // a time
+		return &spoiled
+	}
+	if w.inBursts && w.sabotage == Trespass {
+		return Unfence.spoil(in)
+	}
 	return w.sabotage.spoil(in)
 }
 

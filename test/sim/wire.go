@@ -49,6 +49,7 @@ type wire struct {
 	stragglers *stragglers // nil for none
 	sabotage   Sabotage
 	trailing   time.Duration // of the trailing reads on the wire
+	inBursts   bool          // the process works in bursts
 	untracked  bool          // the oracle does not follow the requests
 	// Positions that the process knows, by their keys.
 	known map[string]string

@@ -95,6 +95,9 @@ func TestWorlds(t *testing.T) {
 			"prune":    `effect`,
 			"believe":  `lost`,
 			"ignore":   `slow`,
+			"trespass": `position|effect`,
+			"overtake": `lost`,
+			"presume":  `lost`,
 		}
 	}
 	for sabotage, finds := range sabotages {
