@@ -53,8 +53,8 @@ const (
 	// overtake each other, and some are forged. In half of these worlds idle shards are polled
 	// rarely.
 	Hints Disruption = "hint"
-	// Bursts: each process of a group works in bursts in every second life. The bursts get the hints
-	// of [Hints].
+	// Bursts: each process of a group works in bursts in every second life. The bursts get the
+	// hints of [Hints].
 	Bursts Disruption = "burst"
 )
 

@@ -37,6 +37,9 @@
 //   - Entries appear late in the tail index (faults.go).
 //   - Processes announce their commits to each other by hints that are lost, late, repeated or
 //     forged, while idle shards are perhaps polled rarely (hints.go).
+//   - Each process of a group works in bursts in every second life (bursts.go): with these hints,
+//     and in sweeps on a schedule. Deadlines are short, and some processes crash in a burst. At the
+//     end sweeps must handle everything without any other member.
 //   - Handlers of half of the aggregates fail for a long time (disruption.go), while requests to
 //     remove entries of the list of those behind arrive when there is a newer entry (straggler.go).
 //

@@ -151,6 +151,8 @@ func (w *world) pending(heads map[stream]uint64) (n uint64) {
 // members take its shards in time: they have seen its last heartbeat one heartbeat after the crash,
 // and evict it one lease after that.
 func (w *world) takeOver(ctx context.Context, random *rand.Rand) {
+	// Visits would delay a takeover.
+	w.closeThose(func(l *life) bool { return l.bursts != nil })
 	// absent members are back or evicted
 	pauseFor(ctx, w.plan.longestAbsence()+2*w.plan.longestLease())
 	begin := time.Now()
@@ -212,9 +214,11 @@ func (w *world) await(ctx context.Context, heads map[stream]uint64) {
 	}
 }
 
-func (w *world) closeAll() {
+func (w *world) closeAll() { w.closeThose(func(*life) bool { return true }) }
+
+func (w *world) closeThose(which func(*life) bool) {
 	for _, p := range w.processes {
-		if p.life != nil {
+		if p.life != nil && which(p.life) {
 			p.life.close()
 			p.life = nil
 		}

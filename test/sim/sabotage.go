@@ -79,9 +79,6 @@ const (
 	// Ignore: hints cause nothing. No event is lost, but some are late where idle shards are polled
 	// rarely.
 	Ignore Sabotage = "ignore"
-	// Trespass: in bursts, positions are written without their condition, as by a visit that ignores
-	// epochs.
-	Trespass Sabotage = "trespass"
 	// Overtake: in sweeps, the cursor is stored beyond events that are not handled.
 	Overtake Sabotage = "overtake"
 	// Presume: a burst with hints moves the cursors of the shards that it has visited, as if it had
@@ -90,11 +87,11 @@ const (
 )
 
 // Sabotages lists all kinds of sabotage.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Prune, Believe, Ignore, Trespass, Overtake, Presume}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Prune, Believe, Ignore, Overtake, Presume}
 
 // disruption returns the disruption that a sabotage needs to be visible, or "" for none.
 func (s Sabotage) disruption() Disruption {
-	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Prune: Rebuilds, Believe: Hints, Ignore: Hints, Trespass: Bursts, Overtake: Bursts, Presume: Bursts}[s]
+	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Prune: Rebuilds, Believe: Hints, Ignore: Hints, Overtake: Bursts, Presume: Bursts}[s]
 }
 
 // ofSagas reports whether the sabotage affects only process managers.

@@ -26,9 +26,6 @@ func (w *wire) spoil(in any) any {
 		spoiled.ExpressionAttributeValues[valueCursor] = numberValue(uint64(time.Now().UnixMilli())) //nolint:gosec // a time
 		return &spoiled
 	}
-	if w.inBursts && w.sabotage == Trespass {
-		return Unfence.spoil(in)
-	}
 	return w.sabotage.spoil(in)
 }
 

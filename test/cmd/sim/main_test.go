@@ -95,7 +95,6 @@ func TestWorlds(t *testing.T) {
 			"prune":    `effect`,
 			"believe":  `lost`,
 			"ignore":   `slow`,
-			"trespass": `position|effect`,
 			"overtake": `lost`,
 			"presume":  `lost`,
 		}
