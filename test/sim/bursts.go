@@ -167,11 +167,6 @@ func (w *world) sweepUp(ctx context.Context, operator *operator, heads map[strea
 	w.closeAll()
 	// The leases of those that have crashed end by the clock.
 	pauseFor(ctx, w.plan.longestAbsence()+2*w.plan.longestLease()+5*time.Second)
-	if w.plan.misplaces() {
-		if err := operator.reconcileAll(ctx); err != nil {
-			return err
-		}
-	}
 	begun := map[string]bool{}
 	for _, p := range w.processes {
 		if !begun[p.group.name] {
@@ -182,6 +177,12 @@ func (w *world) sweepUp(ctx context.Context, operator *operator, heads map[strea
 		}
 	}
 	w.oracle.note("sweep up", "")
+	pauseFor(ctx, calmBursts.lasts) // the first sweep makes groups that do not exist yet
+	if w.plan.misplaces() {
+		if err := operator.reconcileAll(ctx); err != nil {
+			return err
+		}
+	}
 	last, idle := -1, 0
 	for n := 0; ctx.Err() == nil && w.oracle.complete(); n++ {
 		pending := w.pending(heads)
