@@ -232,17 +232,17 @@ func (s *subscription) mustReconcile(last time.Time) bool {
 // catchUp does what there is to do on a shard in a visit, and stops the shard.
 func (sh *shard) catchUp(ctx context.Context) {
 	defer sh.Stop()
+	var scanned error
+	if sh.sweep || sh.config.Failures.kind == deferEvents {
+		// Before any event is delivered, so that the number of deferred ones is limited.
+		scanned = sh.deferrals.scan(ctx)
+	}
 	from, begun := sh.begin(ctx)
 	if !begun {
 		return
 	}
 	sh.committer.begun.Store(true)
 	sh.committer.verifyParked(ctx)
-	var scanned error
-	if sh.sweep || sh.config.Failures.kind == deferEvents {
-		// Before events are read, so that the number of deferred ones is limited.
-		scanned = sh.deferrals.scan(ctx)
-	}
 	if sh.sweep {
 		passed := sh.source.Pass(ctx, from)
 		sh.committer.complete.Store(scanned == nil && passed == nil && sh.sequencer.IsCaughtUp())
@@ -254,7 +254,9 @@ func (sh *shard) catchUp(ctx context.Context) {
 		sh.sequencer.LeaveOutTail()
 	}
 	for id, version := range sh.visit.hints[sh.number] {
-		sh.sequencer.Hint(id, version)
+		if !sh.sequencer.Hint(id, version) { // a limit is reached
+			sh.inbox.add(id, version)
+		}
 	}
 	for {
 		sh.deferrals.release()
