@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ type Burst struct {
 // unit or two for each group.
 type Hint struct {
 	Aggregate aggregate.ID
-	Version   uint64 // of the last event that is known; 0 counts as 1
+	Version   uint64 // of the last event that is known; 0 if none is known
 }
 
 // Left is what a [Burst] has left to others.
@@ -221,7 +222,11 @@ func (b *burst) hintsOf(topic string) map[aggregate.ID]uint64 {
 	hints := map[aggregate.ID]uint64{}
 	for _, h := range b.hints {
 		if h.Aggregate.Type == topic && h.Aggregate.Validate() == nil {
-			hints[h.Aggregate] = max(1, hints[h.Aggregate], h.Version)
+			version := h.Version
+			if version == 0 { // there may be any event
+				version = math.MaxUint64
+			}
+			hints[h.Aggregate] = max(hints[h.Aggregate], version)
 		}
 	}
 	return hints

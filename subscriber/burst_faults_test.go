@@ -486,7 +486,7 @@ func TestASweepHandlesWhatItsHandlersCommit(t *testing.T) {
 		b.handle = func(m *message.Message) error {
 			id, _, _ := strings.Cut(string(m.Payload), "/")
 			if id == "x" {
-				for i := range 2000 {
+				for i := range 1200 {
 					write(t, j, fmt.Sprintf("b%d", i), 0, 1)
 				}
 			}
@@ -503,7 +503,7 @@ func TestASweepHandlesWhatItsHandlersCommit(t *testing.T) {
 		left, err := b.try(t.Context(), subscriber.Burst{})
 		got := b.take()
 		t.Log(left, err, len(got))
-		assert.Len(t, got, 2301)
+		assert.Len(t, got, 1501)
 	})
 }
 
@@ -558,7 +558,7 @@ func TestManyHintsMakeProgress(t *testing.T) {
 		j := open(t, client)
 		b := &bursts{t: t, config: quick(open(t, proxy.Client()))}
 		var hints []subscriber.Hint
-		for i := range 20_000 {
+		for i := range 3_000 {
 			hints = append(hints, hint(fmt.Sprintf("none%d", i), 1))
 		}
 		for i := range 50 {
@@ -566,11 +566,11 @@ func TestManyHintsMakeProgress(t *testing.T) {
 			hints = append(hints, hint(fmt.Sprintf("a%d", i), 1))
 		}
 		proxy.Inject(dynamotest.Pause(dynamotest.For(8 * time.Millisecond)))
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		left, err := b.try(ctx, subscriber.Burst{Hints: hints})
 		t.Log(left, err, len(b.take()))
-		assert.True(t, left.Aggregates > 0 || err != nil)
+		assert.Positive(t, left.Aggregates)
 	})
 }
 

@@ -437,3 +437,59 @@ func TestAnEventThatEndsTheProcessIsParked(t *testing.T) {
 		assert.Equal(t, []string{"x3/2"}, parked)
 	})
 }
+
+// Bursts that follow each other closely leave the shards to a member that joins.
+func TestAMemberGetsTheShardsFromBursts(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		ctx, stop := context.WithCancel(t.Context())
+		var bursting sync.WaitGroup
+		for range 3 {
+			b := &bursts{t: t, config: quick(open(t, client))}
+			b.handle = func(*message.Message) error {
+				time.Sleep(100 * time.Millisecond)
+				return nil
+			}
+			bursting.Add(1)
+			go func() {
+				defer bursting.Done()
+				for n := 0; ctx.Err() == nil; n++ {
+					write(t, b.config.Journal, fmt.Sprintf("%p-%d", b, n), 0, 1)
+					b.run(t.Context(), hint(fmt.Sprintf("%p-%d", b, n), 1))
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		_, messages := subscribe(t, quick(j))
+		var last string
+		for begun := time.Now(); time.Since(begun) < time.Minute; {
+			select {
+			case msg := <-messages:
+				last = string(msg.Payload)
+				msg.Ack()
+			case <-time.After(time.Second):
+			}
+		}
+		assert.NotEmpty(t, last)
+		stop()
+		bursting.Wait()
+	})
+}
+
+func TestABurstOfAGroupThatStartsLaterDoesNothing(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		b.config.Start = subscriber.At(time.Now().Add(time.Hour))
+		write(t, j, "x", 0, 1)
+		b.run(t.Context())
+		b.run(t.Context(), hint("x", 1))
+		assert.Empty(t, b.take())
+		time.Sleep(2 * time.Hour)
+		write(t, j, "x", 1, 1)
+		b.run(t.Context(), hint("x", 0))
+		assert.Equal(t, expect("x", 2, 2), b.take())
+	})
+}

@@ -84,7 +84,7 @@ func (s *subscription) visitShards(ctx context.Context, sweep bool, hints map[ag
 func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggregate.ID]uint64) error {
 	key := checkpoint.Key{Group: s.config.ConsumerGroup, Topic: s.topic}
 	seen, err := s.checkpoint.PeekMembership(ctx, key)
-	if err != nil || seen.Paused {
+	if err != nil || s.member.Yields(seen) {
 		return err
 	}
 	v := &visit{sweep: sweep, hints: map[int]map[aggregate.ID]uint64{}}
@@ -232,6 +232,9 @@ func (s *subscription) mustReconcile(last time.Time) bool {
 // catchUp does what there is to do on a shard in a visit, and stops the shard.
 func (sh *shard) catchUp(ctx context.Context) {
 	defer sh.Stop()
+	if sh.untilStart() > 0 {
+		return
+	}
 	var scanned error
 	if sh.sweep || sh.config.Failures.kind == deferEvents {
 		// Before any event is delivered, so that the number of deferred ones is limited.
@@ -251,7 +254,9 @@ func (sh *shard) catchUp(ctx context.Context) {
 		}
 		sh.committer.reconciling.Store(sh.source.ReconcileSlice(ctx, sh.committer.reconciling.Load()))
 	} else {
-		sh.sequencer.LeaveOutTail()
+		for id, version := range sh.sequencer.LeaveOutTail() {
+			sh.inbox.add(id, version)
+		}
 	}
 	for id, version := range sh.visit.hints[sh.number] {
 		if !sh.sequencer.Hint(id, version) { // a limit is reached

@@ -97,8 +97,8 @@ type Member struct {
 	Name string
 }
 
-// shares reports whether a member has a share of the work.
-func (m Member) shares() bool { return !m.Operator && m.Until.IsZero() }
+// Shares reports whether a member has a share of the work.
+func (m Member) Shares() bool { return !m.Operator && m.Until.IsZero() }
 
 // HasLeft reports whether a member is a visitor whose lease has ended.
 func (m Member) HasLeft(now time.Time) bool {

@@ -17,7 +17,7 @@ func (r Membership) Share(member uint64) (take, release []int) {
 	counts := map[uint64]int{}
 	shared := len(free) // without the shards that operators and visitors hold
 	for m, state := range r.Members {
-		if state.shares() {
+		if state.Shares() {
 			counts[m] = len(r.Of(m))
 			shared += counts[m]
 		}

@@ -182,9 +182,24 @@ func (m *Member[W]) left(r checkpoint.Membership, number uint64, unfenced map[ch
 	return next.Leave(number)
 }
 
+// Yields reports whether visitors leave all shards alone: the group is paused, or a member runs.
+// Otherwise visitors that follow each other closely could keep the shards from a member that joins.
+func (m *Member[W]) Yields(r checkpoint.Membership) bool {
+	if r.Paused {
+		return true
+	}
+	gone := m.gone(r)
+	for number, other := range r.Members {
+		if other.Shares() && !slices.Contains(gone, number) {
+			return true
+		}
+	}
+	return false
+}
+
 // Free returns those of some shards that a visitor may take.
 func (m *Member[W]) Free(r checkpoint.Membership, wanted []int) []int {
-	if r.Paused {
+	if m.Yields(r) {
 		return nil
 	}
 	if !r.Exists() {

@@ -25,7 +25,7 @@ func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, fin
 	}
 	q.final, q.caughtUp = final, caughtUp
 	q.forget()
-	q.endRead()
+	q.endRead() // what a limit has prevented has requested a poll
 }
 
 // ObserveReconciled adds the numbers of events that a reconciliation has found.

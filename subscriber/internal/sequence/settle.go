@@ -1,6 +1,10 @@
 package sequence
 
-import "time"
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
 
 // settling says when a visit has no more to do.
 type settling struct {
@@ -41,12 +45,13 @@ func (q *Sequencer[W]) EndIfSettled() bool {
 	return q.ended
 }
 
-// LeaveOutTail makes the sequencer act on reports although the tail is not read.
-func (q *Sequencer[W]) LeaveOutTail() {
+// LeaveOutTail makes the sequencer act on reports although the tail is not read. It returns those
+// that came before and that a limit has prevented.
+func (q *Sequencer[W]) LeaveOutTail() (refused map[aggregate.ID]uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.caughtUp = true
-	q.endRead()
+	return q.endRead()
 }
 
 // Unfinished returns the number of streams that have unhandled events and are not parked, and the

@@ -86,19 +86,24 @@ func (q *Sequencer[W]) report(id aggregate.ID, w wake) bool {
 }
 
 // endRead acts on the reports that came during a read of the tail. If that has not reached the end,
-// the next read shows their events. The caller holds mu.
-func (q *Sequencer[W]) endRead() {
+// the next read shows their events. It returns those that a limit has prevented. The caller holds
+// mu.
+func (q *Sequencer[W]) endRead() (refused map[aggregate.ID]uint64) {
 	early, lost := q.wakes.early, q.wakes.lost
 	q.wakes.early, q.wakes.lost, q.wakes.lastRead = nil, false, q.now()
 	if !q.caughtUp {
-		return
+		return nil
 	}
+	refused = map[aggregate.ID]uint64{}
 	for id, w := range early {
-		q.act(id, w)
+		if !q.act(id, w) {
+			refused[id] = max(w.committed, w.claimed)
+		}
 	}
 	if lost {
 		q.requestPoll()
 	}
+	return refused
 }
 
 // act schedules an aggregate, and returns false if a limit is reached. The caller holds mu.
