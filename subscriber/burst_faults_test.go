@@ -362,7 +362,7 @@ func TestBurstsDeferUpToTheLimit(t *testing.T) {
 		j := open(t, client)
 		config := quick(j)
 		config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Hour, MaxPause: time.Hour, Attempts: 100})
-		for i := range 40 {
+		for i := range 16 {
 			id := fmt.Sprintf("a%d", i)
 			write(t, j, id, 0, 1)
 			sub, err := subscriber.NewSubscriber(config, nil)
@@ -384,7 +384,7 @@ func TestBurstsDeferUpToTheLimit(t *testing.T) {
 			n++
 		}
 		t.Log(n)
-		assert.Less(t, n, 15)
+		assert.Less(t, n, 8)
 	})
 }
 
@@ -421,7 +421,7 @@ func TestAHintCostsNothingForBlockedAggregates(t *testing.T) {
 			}
 			return errors.New("fails")
 		}
-		for i := range 500 {
+		for i := range 120 {
 			write(t, j, fmt.Sprintf("bad%d", i), 0, 1)
 		}
 		b.run(t.Context())
@@ -466,12 +466,12 @@ func TestASmallBudgetDropsNoCommit(t *testing.T) {
 		var hints []subscriber.Hint
 		for i := range 10 {
 			id := fmt.Sprintf("a%d", i)
-			write(t, j, id, 0, 60)
-			hints = append(hints, hint(id, 60))
+			write(t, j, id, 0, 20)
+			hints = append(hints, hint(id, 20))
 		}
 		left, err := b.try(t.Context(), subscriber.Burst{Hints: hints})
 		t.Log(left, err)
-		assert.Len(t, b.take(), 1200)
+		assert.Len(t, b.take(), 400)
 	})
 }
 
@@ -486,24 +486,24 @@ func TestASweepHandlesWhatItsHandlersCommit(t *testing.T) {
 		b.handle = func(m *message.Message) error {
 			id, _, _ := strings.Cut(string(m.Payload), "/")
 			if id == "x" {
-				for i := range 1200 {
+				for i := range 1100 {
 					write(t, j, fmt.Sprintf("b%d", i), 0, 1)
 				}
 			}
 			return nil
 		}
 		write(t, j, "x", 0, 1)
-		for i := range 300 {
+		for i := range 50 {
 			write(t, j, fmt.Sprintf("y%d", i), 0, 1)
 		}
 		time.Sleep(time.Second)
 		tails := dynamotest.Matching(func(_ string, in any) bool { q, ok := in.(*dynamodb.QueryInput); return ok && q.IndexName != nil })
-		proxy.Inject(dynamotest.SmallPages(200), tails)
+		proxy.Inject(dynamotest.SmallPages(40), tails)
 		proxy.Inject(dynamotest.PauseReply(dynamotest.For(time.Second)), tails)
 		left, err := b.try(t.Context(), subscriber.Burst{})
 		got := b.take()
 		t.Log(left, err, len(got))
-		assert.Len(t, got, 1501)
+		assert.Len(t, got, 1151)
 	})
 }
 
