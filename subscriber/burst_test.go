@@ -445,7 +445,11 @@ func TestAMemberGetsTheShardsFromBursts(t *testing.T) {
 		j := open(t, client)
 		ctx, stop := context.WithCancel(t.Context())
 		var bursting sync.WaitGroup
-		for range 3 {
+		for burster := range 3 {
+			name := func(n int) string { return fmt.Sprintf("%d-%d", burster, n) }
+			for n := range 100 {
+				write(t, j, name(n), 0, 1)
+			}
 			b := &bursts{t: t, config: quick(open(t, client))}
 			b.handle = func(*message.Message) error {
 				time.Sleep(100 * time.Millisecond)
@@ -454,9 +458,9 @@ func TestAMemberGetsTheShardsFromBursts(t *testing.T) {
 			bursting.Add(1)
 			go func() {
 				defer bursting.Done()
-				for n := 0; ctx.Err() == nil; n++ {
-					write(t, b.config.Journal, fmt.Sprintf("%p-%d", b, n), 0, 1)
-					b.run(t.Context(), hint(fmt.Sprintf("%p-%d", b, n), 1))
+				for n := 0; n < 100 && ctx.Err() == nil; n++ {
+					_, err := b.try(t.Context(), subscriber.Burst{Hints: []subscriber.Hint{hint(name(n), 1)}})
+					assert.NoError(t, err)
 					if n > 10 { // the first ones follow each other closely
 						time.Sleep(250 * time.Millisecond)
 					}
