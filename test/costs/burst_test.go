@@ -53,7 +53,9 @@ func burstBills(t *testing.T, layout journal.Layout) (bills []bill) {
 			return subscriber.Hint{Aggregate: of, Version: 1}
 		}
 		burst := func(hints ...subscriber.Hint) bill {
-			return w.bill(func(ctx context.Context) error {
+			recording := db.Record()
+			defer recording.Stop()
+			b := w.bill(func(ctx context.Context) error {
 				sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: w.j, ConsumerGroup: group.Group}, nil)
 				require.NoError(t, err)
 				router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
@@ -62,6 +64,14 @@ func burstBills(t *testing.T, layout journal.Layout) (bills []bill) {
 				_, err = subscriber.Burst{Hints: hints}.Run(ctx, router)
 				return err
 			})
+			// From time to time a journal reads its descriptor, whatever it does. In the classic layout
+			// this request may also read an event.
+			for _, call := range recording.Calls("GetItem") {
+				if layout == journal.Packed && call.Tables[0] == "journal" {
+					b.read -= call.ReadUnits
+				}
+			}
+			return b
 		}
 		idle := func() bill {
 			for range 3 { // the cursors pass what was handled
