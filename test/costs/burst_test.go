@@ -64,8 +64,8 @@ func burstBills(t *testing.T, layout journal.Layout) (bills []bill) {
 				_, err = subscriber.Burst{Hints: hints}.Run(ctx, router)
 				return err
 			})
-			// From time to time a journal reads its descriptor, whatever it does. In the classic layout
-			// this request may also read an event.
+			// From time to time a journal reads its descriptor, whatever it does. In the classic
+			// layout this request may also read an event.
 			for _, call := range recording.Calls("GetItem") {
 				if layout == journal.Packed && call.Tables[0] == "journal" {
 					b.read -= call.ReadUnits
