@@ -212,9 +212,7 @@ func (b *burst) leave(aggregates int, due time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left.Aggregates += aggregates
-	if b.left.Due.IsZero() || !due.IsZero() && due.Before(b.left.Due) {
-		b.left.Due = due
-	}
+	b.left.Due = firstOf(b.left.Due, due)
 }
 
 // hintsOf returns the hints about aggregates of a type.

@@ -133,13 +133,6 @@ func (c *committer) flush(cursor bool) []error {
 	return errs
 }
 
-// hinted reports whether only hints are handled, and the tail is not read.
-func (c *committer) hinted() bool { return c.visit != nil && !c.sweep }
-
-// leavesCursor reports that the cursor of a visit does not move: the tail is not read, or the
-// cursor is not known yet.
-func (c *committer) leavesCursor() bool { return c.hinted() || c.visit != nil && !c.begun.Load() }
-
 // finish stores all remaining positions when the shard ends, and retries after errors.
 func (c *committer) finish(deferredDue func() time.Time) {
 	c.deferredDue = deferredDue
@@ -301,22 +294,6 @@ func (c *committer) saveCursor(ctx context.Context) error {
 		rows = append(rows, func() error { return c.unlist(ctx, st) })
 	}
 	return worst(c.inParallel(rows))
-}
-
-// due returns the time at which a sweep must visit the shard again although the tail shows nothing
-// new. It is zero if this is not known.
-func (c *committer) due() time.Time {
-	if c.visit == nil || c.deferredDue == nil || !c.complete.Load() {
-		return time.Time{}
-	}
-	_, due := c.sequencer.Unfinished(c.now())
-	if deferred := c.deferredDue(); due.IsZero() || !deferred.IsZero() && deferred.Before(due) {
-		due = deferred
-	}
-	if due.IsZero() {
-		return checkpoint.Never
-	}
-	return due
 }
 
 // worst returns one of some errors: an ErrFenced if there is one, otherwise the first.

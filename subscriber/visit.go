@@ -296,8 +296,33 @@ func (sh *shard) leaveRest() {
 	if sh.sweep && !sh.committer.complete.Load() {
 		count++
 	}
-	if next := sh.deferrals.nextDue(); due.IsZero() || !next.IsZero() && next.Before(due) {
-		due = next
+	sh.burst.leave(count, firstOf(due, sh.deferrals.nextDue()))
+}
+
+// firstOf returns the earlier of two times. A zero time is none.
+func firstOf(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	sh.burst.leave(count, due)
+	return a
+}
+
+// hinted reports whether only hints are handled, and the tail is not read.
+func (c *committer) hinted() bool { return c.visit != nil && !c.sweep }
+
+// leavesCursor reports that the cursor of a visit does not move: the tail is not read, or the
+// cursor is not known yet.
+func (c *committer) leavesCursor() bool { return c.hinted() || c.visit != nil && !c.begun.Load() }
+
+// due returns the time at which a sweep must visit the shard again although the tail shows nothing
+// new. It is zero if this is not known.
+func (c *committer) due() time.Time {
+	if c.visit == nil || c.deferredDue == nil || !c.complete.Load() {
+		return time.Time{}
+	}
+	_, due := c.sequencer.Unfinished(c.now())
+	if due = firstOf(due, c.deferredDue()); due.IsZero() {
+		return checkpoint.Never
+	}
+	return due
 }
