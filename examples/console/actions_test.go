@@ -327,10 +327,10 @@ func TestStoredCommandsAreSentAndDropped(t *testing.T) {
 		}
 		sent, dropped := "unsent-1", "unsent-2"
 		open(sent)
-		w.faults.repair(sent)
 		ada.PressIn("1 command not sent", "Retry…")
 		ada.PressIn("1 command not sent", "Retry now")
 		ada.Sees("A manager tries it again within a second or two.")
+		w.faults.repair(sent) // before, the manager might send it before the button is pressed
 		eventually(t, "the command is sent", func() bool { return !stored(sent) })
 		eventually(t, "the command is executed", func() bool {
 			p, err := w.payments.Load(t.Context(), sent)
