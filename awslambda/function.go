@@ -52,7 +52,9 @@ type Config struct {
 // ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
-func (e *ConfigError) Error() string { return fmt.Sprintf("awslambda: Config.%s %s", e.Field, e.Reason) }
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("awslambda: Config.%s %s", e.Field, e.Reason)
+}
 
 // EventError reports an event that a [Function] cannot handle. Lambda is configured wrongly.
 type EventError struct{ Reason string }
