@@ -37,7 +37,7 @@ func (d *Document) SetLambda(f Lambda) bool {
 }
 
 // filter selects the records of the stream that can be commits. It has no condition on the sort key
-// of the packed layout: numbers are text in these records, and numeric conditions do not match text.
+// of the packed layout: numbers are text in these records, which numeric conditions do not match.
 type filter struct {
 	eventNames []string
 	key        string   // the partition key of the table
@@ -47,7 +47,7 @@ type filter struct {
 func newFilter(layout journal.Layout, key string, topics []string) filter {
 	f := filter{eventNames: []string{"INSERT"}, key: key}
 	if layout == journal.Packed {
-		f.eventNames = append(f.eventNames, "MODIFY") // a commit may replace a placeholder
+		f.eventNames = append(f.eventNames, "MODIFY") // of a placeholder that a commit replaces
 	}
 	for _, topic := range topics {
 		if layout == journal.Packed {
