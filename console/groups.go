@@ -19,7 +19,7 @@ import (
 type groupRow struct {
 	Group   string `json:"group"`
 	Topic   string `json:"topic"`
-	State   string `json:"state"` // "active", "in bursts", "paused", "stopped", "no members", "members lost"
+	State   string `json:"state"` // such as "active", see stateOf
 	Members int    `json:"member_count"`
 	Lost    int    `json:"members_lost"`
 	Shards  int    `json:"shard_count"`
