@@ -20,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/booking/checkout"
 	"github.com/millrace-dev/millrace/examples/booking/payment"
+	"github.com/millrace-dev/millrace/examples/booking/service"
 	"github.com/millrace-dev/millrace/examples/booking/views"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
@@ -223,7 +224,7 @@ func (w *world) auditMoney(ctx context.Context, j *journal.Journal, r *truth) er
 
 // auditCheckouts expects that every checkout has ended, and has nothing pending.
 func (w *world) auditCheckouts(ctx context.Context, _ *journal.Journal, _ *truth) error {
-	backlog := process.NewBacklog(w.client(), prefix+"process")
+	backlog := process.NewBacklog(w.client(), service.Prefix+"process")
 	for p, err := range backlog.OpenProcesses(ctx, process.BacklogQuery{}) {
 		if err != nil {
 			return err
@@ -255,7 +256,7 @@ func (w *world) auditMails(_ context.Context, _ *journal.Journal, r *truth) erro
 
 // auditViews compares the read models with the events.
 func (w *world) auditViews(ctx context.Context, _ *journal.Journal, r *truth) error {
-	v := views.New(w.client(), prefix)
+	v := views.New(w.client(), service.Prefix)
 	for n := range shows {
 		seats, err := v.SeatsOf(ctx, showID(n))
 		if err != nil {
