@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -68,6 +69,38 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 			return o.refused(ctx, command, refused)
 		}
 	})
+}
+
+// ErrUnknown reports that there is no handler for the command of a message.
+var ErrUnknown = errors.New("no handler handles the command")
+
+// Dispatch returns a function that passes each message to the handler of its command. It is for
+// messages that come without a message.Subscriber, for example to a function in AWS Lambda. Use a
+// cqrs.CommandProcessor otherwise.
+//
+// Errors: a cqrs.DuplicateCommandHandlerError for two handlers of one type of command. Errors of the
+// function: [ErrUnknown], and those of the marshaler and of the handlers.
+func Dispatch(marshaler cqrs.CommandEventMarshaler, handlers ...cqrs.CommandHandler) (message.NoPublishHandlerFunc, error) {
+	byName := map[string]cqrs.CommandHandler{}
+	for _, h := range handlers {
+		name := marshaler.Name(h.NewCommand())
+		if byName[name] != nil {
+			return nil, cqrs.DuplicateCommandHandlerError{CommandName: name}
+		}
+		byName[name] = h
+	}
+	return func(msg *message.Message) error {
+		name := marshaler.NameFromMessage(msg)
+		h := byName[name]
+		if h == nil {
+			return fmt.Errorf("%w %s", ErrUnknown, printable.Quote(name))
+		}
+		command := h.NewCommand()
+		if err := marshaler.Unmarshal(msg, command); err != nil {
+			return err
+		}
+		return h.Handle(cqrs.CtxWithOriginalMessage(msg.Context(), msg), command)
+	}, nil
 }
 
 // causedBy returns a context with the metadata that the events take from the message. The metadata

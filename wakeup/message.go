@@ -2,9 +2,12 @@ package wakeup
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // wakeup is the payload of a message.
@@ -43,13 +46,46 @@ func (w *wakeup) take(pending map[aggregate.ID]uint64) (count int) {
 	return count
 }
 
-// parse returns the content of a message.
-func parse(payload []byte) (w wakeup, err error) {
+// Errors of [Read].
+var (
+	// ErrNoWakeup reports that a message is no wake-up, or that it is too large.
+	ErrNoWakeup = errors.New("the message is no wake-up")
+	// ErrOtherJournal reports that a wake-up is about another journal.
+	ErrOtherJournal = errors.New("the wake-up is about another journal")
+)
+
+// Read returns the aggregates that a message reports, each with its version. It leaves out invalid
+// ids. It is for programs that receive wake-ups without a [Receiver], such as functions in AWS
+// Lambda. Errors: [ErrNoWakeup], [ErrOtherJournal].
+func Read(j *journal.Journal, payload []byte) (map[aggregate.ID]uint64, error) {
+	versions, _, err := read(j, payload)
+	return versions, err
+}
+
+// read is [Read]. It also counts the invalid ids.
+func read(j *journal.Journal, payload []byte) (versions map[aggregate.ID]uint64, invalid int, err error) {
 	if len(payload) > maxReceived {
-		return w, fmt.Errorf("a wake-up has %d bytes, more than %d", len(payload), maxReceived)
+		return nil, 0, fmt.Errorf("%w: it has %d bytes, more than %d", ErrNoWakeup, len(payload), maxReceived)
 	}
+	var w wakeup
 	if err := json.Unmarshal(payload, &w); err != nil {
-		return w, fmt.Errorf("decode a wake-up: %w", err)
+		return nil, 0, fmt.Errorf("%w: %w", ErrNoWakeup, err)
 	}
-	return w, nil
+	switch own := j.Config().Tables.Journal; {
+	case w.Journal == "" || w.Versions == nil:
+		return nil, 0, fmt.Errorf("%w: it lacks a journal or versions", ErrNoWakeup)
+	case w.Journal != own:
+		return nil, 0, fmt.Errorf("%w: %s instead of %s", ErrOtherJournal, printable.Quote(w.Journal), own)
+	}
+	versions = map[aggregate.ID]uint64{}
+	for aggregateType, of := range w.Versions {
+		for value, version := range of {
+			if id, err := aggregate.NewID(aggregateType, value); err == nil {
+				versions[id] = version
+			} else {
+				invalid++
+			}
+		}
+	}
+	return versions, invalid, nil
 }

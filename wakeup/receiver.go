@@ -9,7 +9,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/retry"
 )
 
@@ -99,25 +98,17 @@ func (r *Receiver) receiveAll(ctx context.Context, messages <-chan *message.Mess
 // receive passes on what a message reports.
 func (r *Receiver) receive(payload []byte) {
 	r.messages.Add(1)
-	w, err := parse(payload)
-	if err != nil {
+	versions, invalid, err := read(r.config.Journal, payload)
+	r.invalid.Add(uint64(invalid)) //nolint:gosec // a count
+	switch {
+	case errors.Is(err, ErrOtherJournal):
+		r.ignored.Add(1)
+	case err != nil:
 		r.invalid.Add(1)
 		r.logger.Debug("Ignored a message that is no wake-up", watermill.LogFields{"topic": r.config.Topic, "err": err})
-		return
 	}
-	if w.Journal != r.config.Journal.Config().Tables.Journal {
-		r.ignored.Add(1)
-		return
-	}
-	for aggregateType, versions := range w.Versions {
-		for value, version := range versions {
-			id, err := aggregate.NewID(aggregateType, value)
-			if err != nil {
-				r.invalid.Add(1)
-				continue
-			}
-			r.aggregates.Add(1)
-			r.config.Journal.Internal().Hint(id, version)
-		}
+	for id, version := range versions {
+		r.aggregates.Add(1)
+		r.config.Journal.Internal().Hint(id, version)
 	}
 }

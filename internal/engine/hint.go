@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
@@ -19,6 +21,13 @@ func (j *Engine) Hint(id aggregate.ID, version uint64) { j.hints.watchers.notify
 // WatchHints calls notify for each hint about an aggregate of the type. The rules of Watch apply.
 func (j *Engine) WatchHints(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func()) {
 	return j.hints.watchers.add(aggregateType, notify)
+}
+
+// EventOf returns the aggregate and the number of the event whose item in the journal table has
+// that key. It returns the first event if the item has several. ok is false if the key cannot be one
+// of an event. A key alone does not show that the event exists.
+func (j *Engine) EventOf(key map[string]types.AttributeValue) (id aggregate.ID, number uint64, ok bool) {
+	return j.Layout.EventOf(key)
 }
 
 // hints are the hints from outside, and how much readers of the tail rely on them.

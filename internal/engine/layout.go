@@ -120,6 +120,8 @@ type Layout interface {
 
 	// Reads of one aggregate.
 
+	// EventOf implements Engine.EventOf.
+	EventOf(key table.Item) (id aggregate.ID, number uint64, ok bool)
 	// Head also returns the head of a deleted aggregate.
 	Head(ctx context.Context, id aggregate.ID) (journaltype.Head, error)
 	// Load implements Engine.Load for payloads in stored form.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
@@ -29,6 +32,7 @@ func Run(t *testing.T, kind engine.Kind) {
 		"a deleted aggregate stays deleted":                     world.deletes,
 		"several aggregates change together or not at all":      world.commitsTogether,
 		"heads and the tail show everything":                    world.listsEverything,
+		"a key tells its event":                                 world.tellsTheEventOfAKey,
 		"a commit whose reply is lost is written once":          world.survivesALostReply,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,6 +259,53 @@ func (w world) listsEverything() {
 	}
 	assert.Equal(w, want, heads)
 	assert.Equal(w, want, tail)
+}
+
+// tellsTheEventOfAKey takes the keys from the table, as its stream shows them.
+func (w world) tellsTheEventOfAKey() {
+	want := map[aggregate.ID]uint64{}
+	for _, id := range []aggregate.ID{account("1"), account("a-b-7"), account("x/ü~"), {Type: "the-other/type", Value: "-1"}} {
+		w.write(commit(id, 0, 1))
+		c := commit(id, 1, 2)
+		c.CommandID = "command of " + id.Value
+		w.write(c)
+		w.write(storage.Commit{Aggregate: id, Expected: 3, Proven: true, CommandID: "without events"})
+		want[id] = 3
+	}
+	_, err := w.AppendJoint(w.Context(), storage.Joint{CommandID: "joint", Parts: []storage.Commit{commit(account("1"), 3, 1), commit(account("2"), 0, 1)}})
+	require.NoError(w, err)
+	want[account("1")], want[account("2")] = 4, 1
+
+	shown := map[aggregate.ID]uint64{}
+	for page := dynamodb.NewScanPaginator(w.Given, &dynamodb.ScanInput{TableName: &w.Config.Tables.Journal}); page.HasMorePages(); {
+		found, err := page.NextPage(w.Context())
+		require.NoError(w, err)
+		for _, it := range found.Items {
+			if id, number, ok := w.EventOf(it); ok {
+				shown[id] = max(shown[id], number)
+			}
+		}
+	}
+	for id, last := range want {
+		assert.Positive(w, shown[id], "%v", id)
+		assert.LessOrEqual(w, shown[id], last+1, "%v: only the place after the last event", id)
+		delete(shown, id)
+	}
+	assert.Empty(w, shown)
+
+	attributes := w.Config.Attributes
+	for _, key := range []table.Item{
+		{}, w.Layout.DescriptorKey(), w.Layout.CommandKey("1"),
+		{attributes.PartitionKey: table.StringValue("account/1"), attributes.SortKey: table.StringValue("account-1-1")},
+		{attributes.PartitionKey: table.StringValue("account-1"), attributes.SortKey: table.StringValue("account-1-0")},
+		{attributes.PartitionKey: table.StringValue("account-1"), attributes.SortKey: table.StringValue("-")},
+		{attributes.PartitionKey: table.StringValue("account/1"), attributes.SortKey: &types.AttributeValueMemberN{Value: "-5"}},
+		{attributes.PartitionKey: table.StringValue("/1"), attributes.SortKey: &types.AttributeValueMemberN{Value: "5"}},
+		{attributes.PartitionKey: table.StringValue("account/1"), attributes.SortKey: &types.AttributeValueMemberN{Value: "1e3"}},
+	} {
+		_, _, ok := w.EventOf(key)
+		assert.False(w, ok, "%v", key)
+	}
 }
 
 func (w world) survivesALostReply() {

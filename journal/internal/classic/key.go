@@ -37,6 +37,14 @@ func typeOfShardKey(key string) (string, bool) {
 	return key[:i], true
 }
 
+func (l *layout) EventOf(key table.Item) (id aggregate.ID, number uint64, ok bool) {
+	partition, sort := l.KeysOf(key)
+	if at := strings.LastIndexByte(sort, '-'); at > 0 {
+		id, number, ok = ownKeys(partition, sort, sort[:at], sort[at+1:])
+	}
+	return id, number, ok && id.Validate() == nil
+}
+
 // aggregateOf reports which aggregate an item belongs to. The aggregate id attribute alone is
 // ambiguous: "user" + "account-x" and "user-account" + "x" are the same text. Only the partition
 // key distinguishes them.

@@ -94,6 +94,13 @@ func idOf(partition string) (aggregate.ID, bool) {
 	return id, ok && id.Validate() == nil
 }
 
+func (p *layout) EventOf(key table.Item) (id aggregate.ID, number uint64, ok bool) {
+	partition, digits := p.placeOf(key)
+	id, ok = idOf(partition)
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return id, number, ok && err == nil && number > 0 && number < mostEvents
+}
+
 func (p *layout) keyIn(partition, number string) table.Item {
 	return table.Item{
 		p.Config.Attributes.PartitionKey: table.StringValue(partition),

@@ -1,0 +1,213 @@
+package awslambda
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/wakeup"
+)
+
+// work is what an event of Lambda asks for.
+type work struct {
+	sweep    bool
+	hints    map[aggregate.ID]uint64 // the highest version of each aggregate
+	commands []incoming
+
+	queued  int      // the number of messages of SQS
+	wakeups []string // the ids of those that are wake-ups
+}
+
+// incoming is a message of SQS or SNS.
+type incoming struct {
+	id    string // of SQS, or of SNS
+	order string // the place in whose order it is handled: a message group of a FIFO queue; empty for none
+	*message.Message
+}
+
+// event has the fields of all events of Lambda that a [Function] handles. Their documentation is
+// part of the one of Lambda, under "Integrating other services".
+type event struct {
+	Records    []record
+	DetailType string `json:"detail-type"` // of a schedule
+}
+
+// record is a record of a stream, a message of SQS, or one of SNS. The names in events of SNS begin
+// with capitals, which makes no difference here.
+type record struct {
+	EventSource    string `json:"eventSource"`
+	EventSourceARN string `json:"eventSourceARN"`
+
+	EventName string `json:"eventName"`
+	DynamoDB  struct {
+		Keys map[string]struct{ S, N *string }
+	} `json:"dynamodb"`
+
+	MessageID         string            `json:"messageId"`
+	Body              string            `json:"body"`
+	Attributes        map[string]string `json:"attributes"`
+	MessageAttributes map[string]struct {
+		StringValue string `json:"stringValue"`
+		BinaryValue []byte `json:"binaryValue"`
+	} `json:"messageAttributes"`
+
+	SNS notification `json:"Sns"`
+}
+
+// notification is a message of SNS. It is also the body of a message of SQS if the subscription is
+// without raw message delivery.
+type notification struct {
+	Type              string
+	MessageID         string `json:"MessageId"`
+	Message           string
+	MessageAttributes map[string]struct{ Type, Value string }
+}
+
+// read returns the work of an event.
+func (f *Function) read(payload []byte) (work, error) {
+	w := work{hints: map[aggregate.ID]uint64{}}
+	var e event
+	if err := json.Unmarshal(payload, &e); err != nil {
+		return w, &EventError{"decode the event: " + err.Error()}
+	}
+	if len(e.Records) == 0 {
+		if w.sweep = e.DetailType == scheduled; !w.sweep {
+			return w, &EventError{fmt.Sprintf("the event is neither of a stream of DynamoDB, SQS or SNS, nor a schedule, which has the detail-type %q", scheduled)}
+		}
+	}
+	for _, r := range e.Records {
+		var err error
+		switch r.EventSource {
+		case "aws:dynamodb":
+			err = f.readChange(&w, r)
+		case "aws:sqs":
+			w.queued++
+			err = f.readMessage(&w, r)
+		case "aws:sns":
+			err = f.readNotification(&w, r.SNS, incoming{id: r.SNS.MessageID})
+		default:
+			err = &EventError{"the source " + printable.Quote(r.EventSource) + " is none of aws:dynamodb, aws:sqs and aws:sns"}
+		}
+		if err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+const scheduled = "Scheduled Event"
+
+// readChange adds a record of the stream of the journal table.
+func (f *Function) readChange(w *work, r record) error {
+	own := f.config.Journal.Config().Tables.Journal
+	if _, resource, _ := strings.Cut(r.EventSourceARN, ":table/"); !strings.HasPrefix(resource, own+"/") {
+		return &EventError{fmt.Sprintf("a record is of the stream %s; the journal table is %s", printable.Quote(r.EventSourceARN), own)}
+	}
+	if r.EventName == "REMOVE" {
+		return nil
+	}
+	key := map[string]types.AttributeValue{}
+	for name, value := range r.DynamoDB.Keys {
+		switch {
+		case value.S != nil:
+			key[name] = &types.AttributeValueMemberS{Value: *value.S}
+		case value.N != nil:
+			key[name] = &types.AttributeValueMemberN{Value: *value.N}
+		}
+	}
+	if id, number, ok := f.config.Journal.Internal().EventOf(key); ok {
+		w.hint(id, number)
+	}
+	return nil
+}
+
+func (w *work) hint(id aggregate.ID, version uint64) { w.hints[id] = max(w.hints[id], version) }
+
+// uuidAttribute is the attribute in which the publishers of watermill-aws send the UUID of a message.
+const uuidAttribute = "_watermill_message_uuid"
+
+// readMessage adds a message of SQS.
+func (f *Function) readMessage(w *work, r record) error {
+	m := incoming{id: r.MessageID}
+	if strings.HasSuffix(r.EventSourceARN, ".fifo") {
+		m.order = r.Attributes["MessageGroupId"]
+	}
+	var n notification
+	if json.Unmarshal([]byte(r.Body), &n) == nil && n.Type == "Notification" && n.MessageID != "" {
+		return f.readNotification(w, n, m)
+	}
+	metadata := message.Metadata{}
+	for name, value := range r.MessageAttributes {
+		metadata[name] = value.StringValue
+		if value.BinaryValue != nil {
+			metadata[name] = string(value.BinaryValue)
+		}
+	}
+	return f.add(w, m, r.MessageID, r.Body, metadata)
+}
+
+// readNotification adds a message of SNS, which came directly or as m of SQS.
+func (f *Function) readNotification(w *work, n notification, m incoming) error {
+	metadata := message.Metadata{}
+	for name, value := range n.MessageAttributes {
+		metadata[name] = value.Value
+		if value.Type == "Binary" {
+			binary, err := base64.StdEncoding.DecodeString(value.Value)
+			if err != nil {
+				return &EventError{"decode the attribute " + printable.Quote(name) + " of a message of SNS: " + err.Error()}
+			}
+			metadata[name] = string(binary)
+		}
+	}
+	return f.add(w, m, n.MessageID, n.Message, metadata)
+}
+
+// add adds a message: a wake-up or a command.
+func (f *Function) add(w *work, m incoming, id, payload string, metadata message.Metadata) error {
+	versions, err := wakeup.Read(f.config.Journal, []byte(payload))
+	if errors.Is(err, wakeup.ErrNoWakeup) {
+		if uuid := metadata[uuidAttribute]; uuid != "" {
+			id = uuid
+			delete(metadata, uuidAttribute)
+		}
+		m.Message = message.NewMessage(id, []byte(payload))
+		m.Metadata = metadata
+		w.commands = append(w.commands, m)
+		return nil
+	}
+	for id, version := range versions { // none if it is about another journal
+		w.hint(id, version)
+	}
+	w.wakeups = append(w.wakeups, m.id)
+	return nil
+}
+
+// reply returns the reply of an invocation, from the errors of messages and the error of the burst.
+// If some messages of SQS have failed, it names them. Otherwise SQS would repeat all.
+func (w work) reply(failed map[string]error, err error) ([]byte, error) {
+	type item struct {
+		ID string `json:"itemIdentifier"`
+	}
+	reply := struct {
+		Failures []item `json:"batchItemFailures"`
+	}{[]item{}}
+	for id, reason := range failed {
+		reply.Failures = append(reply.Failures, item{id})
+		if err == nil {
+			err = fmt.Errorf("%d messages have failed, one of them: %w", len(failed), reason)
+		}
+	}
+	if err != nil && len(failed) >= w.queued { // it has effect without ReportBatchItemFailures, too
+		return nil, err
+	}
+	slices.SortFunc(reply.Failures, func(a, b item) int { return strings.Compare(a.ID, b.ID) })
+	return json.Marshal(reply)
+}
