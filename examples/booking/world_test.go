@@ -210,14 +210,6 @@ func send(ctx context.Context, method, url string, header http.Header, body []by
 	return response.StatusCode, reply, response.Header.Get("Consistency-Token"), err
 }
 
-// inspect opens the journal without faults.
-func (w *world) inspect() *journal.Journal {
-	config := journal.Config{Tables: journal.Tables{Journal: service.Prefix + "journal", Snapshot: service.Prefix + "snapshot", Checkpoint: service.Prefix + "checkpoint"}}
-	j, err := journal.Open(w.t.Context(), w.client(), config)
-	require.NoError(w.t, err)
-	return j
-}
-
 func (w *world) client() *dynamodb.Client { return w.db.Client() }
 
 // schedule adds shows with seats.
