@@ -110,13 +110,15 @@ func (a *App) handleCommands() error {
 	)
 }
 
-// Routes returns the routes of the HTTP server. A query waits for the writes of its client.
+// Routes returns the routes of the HTTP server. A query waits for the writes of its client. Another
+// process may run the groups of the views.
 func (a *App) Routes() http.Handler {
+	shows := consistency.Config{Topics: []string{"show"}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /shows/{show}", a.schedule)
 	mux.HandleFunc("POST /shows/{show}/bookings", a.hold)
-	mux.Handle("GET /shows/{show}/seats", a.Consistent("seats", consistency.Config{})(http.HandlerFunc(a.seats)))
-	mux.Handle("GET /customers/{customer}/bookings", a.Consistent("bookings", consistency.Config{})(http.HandlerFunc(a.bookings)))
+	mux.Handle("GET /shows/{show}/seats", a.Consistent("seats", shows)(http.HandlerFunc(a.seats)))
+	mux.Handle("GET /customers/{customer}/bookings", a.Consistent("bookings", shows)(http.HandlerFunc(a.bookings)))
 	mux.Handle("GET /readyz", a.ReadyHandler())
 	return mux
 }
