@@ -156,6 +156,7 @@ func (w *world) deploy(ctx context.Context, servicesURL string) error {
 			defer w.mu.Unlock()
 			w.dropped += len(records)
 		},
+		Failed: func(err error) { fmt.Fprintln(w.out, "stream:", err) },
 	})
 	return err
 }

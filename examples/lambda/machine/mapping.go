@@ -41,6 +41,9 @@ type MappingConfig struct {
 	Poll time.Duration
 	// Dropped is called with records that are dropped, and the reason. Default: none.
 	Dropped func(records []types.Record, err error)
+	// Failed is called for each request to DynamoDB Streams that has failed, before it is repeated.
+	// Default: none.
+	Failed func(error)
 }
 
 // ErrTooOld reports records that are older than [MappingConfig].MaximumAge.
@@ -63,6 +66,9 @@ func NewMapping(ctx context.Context, c MappingConfig) (*Mapping, error) {
 	}
 	if c.Dropped == nil {
 		c.Dropped = func([]types.Record, error) {}
+	}
+	if c.Failed == nil {
+		c.Failed = func(error) {}
 	}
 	c.Parallelization = max(1, c.Parallelization)
 	m := &Mapping{config: c, known: map[string]*string{}}
@@ -120,7 +126,7 @@ func (m *Mapping) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		shards, err := m.shards(ctx)
 		if err != nil {
-			pause(ctx, m.config.Poll)
+			m.failed(ctx, err)
 			continue
 		}
 		var fresh []types.Shard
@@ -188,17 +194,21 @@ func (m *Mapping) read(ctx context.Context, shard string) {
 		if iterator == nil {
 			var err error
 			if iterator, err = m.iterator(ctx, shard, from, last); err != nil {
-				pause(ctx, m.config.Poll)
+				m.failed(ctx, err)
 				continue
 			}
 		}
 		out, err := m.config.Streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: iterator})
-		if errors.As(err, new(*types.ExpiredIteratorException)) {
+		switch {
+		case errors.As(err, new(*types.ExpiredIteratorException)):
 			iterator = nil
 			continue
-		}
-		if err != nil {
-			pause(ctx, m.config.Poll)
+		case errors.As(err, new(*types.TrimmedDataAccessException)):
+			// Go on with the oldest record. On DynamoDB Local this also happens once if a shard was empty.
+			iterator, from, last = nil, types.ShardIteratorTypeTrimHorizon, nil
+			continue
+		case err != nil:
+			m.failed(ctx, err)
 			continue
 		}
 		for _, r := range out.Records {
@@ -296,6 +306,14 @@ func (m *Mapping) young(batch []types.Record) []types.Record {
 		m.config.Dropped(batch[:n], ErrTooOld)
 	}
 	return batch[n:]
+}
+
+// failed reports a failed request, and waits before the next one.
+func (m *Mapping) failed(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		m.config.Failed(err)
+		pause(ctx, m.config.Poll)
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) {
