@@ -73,14 +73,17 @@ func (w *world) buy(ctx context.Context) error {
 	buying, ctx := errgroup.WithContext(ctx)
 	if w.kills {
 		killing, stop := context.WithCancel(ctx)
-		var killer sync.WaitGroup
-		defer killer.Wait()
+		var killers sync.WaitGroup
+		defer killers.Wait()
 		defer stop()
-		killer.Add(1)
-		go func() {
-			defer killer.Done()
-			w.kill(killing)
-		}()
+		// A killed burst keeps others from its shards until its time-out, so wait about that long.
+		for function, most := range map[*machine.Function]time.Duration{w.api: time.Second, w.consumer: w.timeout} {
+			killers.Add(1)
+			go func() {
+				defer killers.Done()
+				w.kill(killing, function, most)
+			}()
+		}
 	}
 	buying.SetLimit(workers)
 	for n := range w.bookings {
@@ -98,21 +101,16 @@ func (w *world) buy(ctx context.Context) error {
 	return buying.Wait()
 }
 
-// kill kills the process of an invocation now and then.
-func (w *world) kill(ctx context.Context) {
+// kill kills the process of an invocation now and then, at most after the given pause.
+func (w *world) kill(ctx context.Context, f *machine.Function, most time.Duration) {
 	for ctx.Err() == nil {
-		timer := time.NewTimer(time.Duration(50+w.number(400)) * time.Millisecond)
+		timer := time.NewTimer(time.Duration(w.number(int(most))))
 		select {
 		case <-timer.C:
+			f.Kill(w.number)
 		case <-ctx.Done():
-			timer.Stop()
-			return
 		}
-		function := w.consumer
-		if w.number(3) == 0 {
-			function = w.api
-		}
-		function.Kill(w.number)
+		timer.Stop()
 	}
 }
 
@@ -231,7 +229,10 @@ func (w *world) report(truth *audit.Truth, took time.Duration) {
 	}
 	fmt.Fprintf(w.out, "\n%d bookings in %s: %d booked, %d released; %d mails in %d calls\n",
 		w.bookings, took.Round(time.Millisecond), count["booked"], count["released"], len(mails), calls)
-	fmt.Fprintf(w.out, "replies: %s; mails after them: %s; %d records of the stream were dropped\n", times(w.replies), times(mailed), w.dropped)
+	fmt.Fprintf(w.out, "replies: %s; mails after them: %s\n", times(w.replies), times(mailed))
+	for reason, records := range w.dropped {
+		fmt.Fprintf(w.out, "%d records of the stream were dropped: %s\n", records, reason)
+	}
 	for name, f := range map[string]*machine.Function{api: w.api, consumer: w.consumer} {
 		s := f.Stats()
 		fmt.Fprintf(w.out, "%s: %d invocations, %d throttled, errors %v, %d kills; cold starts: %s\n",

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdaurl"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/millrace-dev/millrace/awslambda"
 	"github.com/millrace-dev/millrace/examples/booking/service"
@@ -51,7 +52,7 @@ func start() {
 func open(ctx context.Context, logger watermill.LoggerAdapter) (*service.App, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // Lambda gives no more to an initialisation
 	defer cancel()
-	aws, err := config.LoadDefaultConfig(ctx)
+	aws, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // important failures are returned as errors
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type world struct {
 
 	mu       sync.Mutex
 	random   *rand.Rand
-	dropped  int                      // records
+	dropped  map[string]int           // records, by the reason
 	accepted map[string]time.Time     // when a customer's booking was accepted
 	replies  []time.Duration          // of accepted bookings
 	mailed   map[string]time.Duration // from then to the mail
@@ -58,7 +58,7 @@ func show(ctx context.Context, db *dynamodb.Client, c options) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+time.Duration(c.bookings)*200*time.Millisecond)
 	defer cancel()
 	w := &world{
-		options: c, client: db, random: rand.New(rand.NewPCG(c.seed, 0)), accepted: map[string]time.Time{}, mailed: map[string]time.Duration{},
+		options: c, client: db, random: rand.New(rand.NewPCG(c.seed, 0)), accepted: map[string]time.Time{}, dropped: map[string]int{}, mailed: map[string]time.Duration{},
 		bank: &simulated.Bank{Limit: limit}, post: &simulated.Post{},
 	}
 	w.post.Sent = w.sent
@@ -151,10 +151,10 @@ func (w *world) deploy(ctx context.Context, servicesURL string) error {
 		}),
 		Stream: *table.TableDescription.LatestStreamArn, Invoke: w.consumer.Invoke,
 		Batch: 100, Parallelization: 2, Retries: 2, MaximumAge: time.Minute, Poll: 50 * time.Millisecond,
-		Dropped: func(records []streamtypes.Record, _ error) {
+		Dropped: func(records []streamtypes.Record, err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.dropped += len(records)
+			w.dropped[err.Error()] += len(records)
 		},
 		Failed: func(err error) { fmt.Fprintln(w.out, "stream:", err) },
 	})
