@@ -215,7 +215,7 @@ func (w *world) tell(format string, args ...any) {
 	}
 }
 
-func (w *world) report(truth *audit.Truth, took time.Duration) {
+func (w *world) report(truth *audit.Truth, stats map[string]machine.Stats, took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	count := map[string]int{}
@@ -233,8 +233,7 @@ func (w *world) report(truth *audit.Truth, took time.Duration) {
 	for reason, records := range w.dropped {
 		fmt.Fprintf(w.out, "%d records of the stream were dropped: %s\n", records, reason)
 	}
-	for name, f := range map[string]*machine.Function{api: w.api, consumer: w.consumer} {
-		s := f.Stats()
+	for name, s := range stats {
 		fmt.Fprintf(w.out, "%s: %d invocations, %d throttled, errors %v, %d kills; cold starts: %s\n",
 			name, s.Invocations, s.Throttles, s.Errors, s.Kills, times(s.Starts))
 	}

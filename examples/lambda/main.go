@@ -67,5 +67,6 @@ func run(ctx context.Context, args []string) error {
 	}
 	defer server.Stop()
 	fmt.Fprintf(c.out, "DynamoDB Local at %s, seed %d\n", server.Endpoint, c.seed)
-	return show(ctx, dynamolocal.NewClient(server.Endpoint, "millrace"), c)
+	_, err = show(ctx, dynamolocal.NewClient(server.Endpoint, "millrace"), c)
+	return err
 }

@@ -53,8 +53,9 @@ type world struct {
 	mailed   map[string]time.Duration // from then to the mail
 }
 
-// show deploys the functions, makes bookings, and checks them.
-func show(ctx context.Context, db *dynamodb.Client, c options) (err error) {
+// show deploys the functions, makes bookings, and checks them. It returns what has happened to the
+// functions.
+func show(ctx context.Context, db *dynamodb.Client, c options) (map[string]machine.Stats, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+time.Duration(c.bookings)*200*time.Millisecond)
 	defer cancel()
 	w := &world{
@@ -68,17 +69,17 @@ func show(ctx context.Context, db *dynamodb.Client, c options) (err error) {
 	defer stop()
 	servicesURL, closeServices, err := serve(ctx, services(&slowBank{Bank: w.bank, until: 3 * c.patience / 2}, w.post))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closeServices()
 	if err := w.deploy(ctx, servicesURL); err != nil {
-		return err
+		return nil, err
 	}
 	defer w.api.Close()
 	defer w.consumer.Close()
 	url, closeURL, err := serve(ctx, machine.URL{Function: w.api})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closeURL()
 	w.url = url
@@ -91,16 +92,17 @@ func show(ctx context.Context, db *dynamodb.Client, c options) (err error) {
 	}
 	began := time.Now()
 	if err := w.buy(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	truth, err := w.complete(ctx)
 	stop()
 	running.Wait()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.report(truth, time.Since(began))
-	return nil
+	stats := map[string]machine.Stats{api: w.api.Stats(), consumer: w.consumer.Stats()}
+	w.report(truth, stats, time.Since(began))
+	return stats, nil
 }
 
 // deploy creates the tables, the stream, and the functions.

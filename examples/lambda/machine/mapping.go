@@ -72,10 +72,11 @@ func NewMapping(ctx context.Context, c MappingConfig) (*Mapping, error) {
 	}
 	c.Parallelization = max(1, c.Parallelization)
 	m := &Mapping{config: c, known: map[string]*string{}}
-	shards, err := m.shards(ctx)
+	key, shards, err := m.describe(ctx)
 	if err != nil {
 		return nil, err
 	}
+	m.key = key
 	for _, s := range shards {
 		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
 			m.known[*s.ShardId] = nil
@@ -88,21 +89,22 @@ func NewMapping(ctx context.Context, c MappingConfig) (*Mapping, error) {
 	return m, nil
 }
 
-func (m *Mapping) shards(ctx context.Context) (all []types.Shard, err error) {
+// describe returns the name of the partition key, and all shards.
+func (m *Mapping) describe(ctx context.Context) (key string, shards []types.Shard, err error) {
 	var after *string
 	for {
 		out, err := m.config.Streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &m.config.Stream, ExclusiveStartShardId: after})
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		for _, k := range out.StreamDescription.KeySchema {
 			if k.KeyType == types.KeyTypeHash {
-				m.key = *k.AttributeName
+				key = *k.AttributeName
 			}
 		}
-		all = append(all, out.StreamDescription.Shards...)
+		shards = append(shards, out.StreamDescription.Shards...)
 		if after = out.StreamDescription.LastEvaluatedShardId; after == nil {
-			return all, nil
+			return key, shards, nil
 		}
 	}
 }
@@ -124,7 +126,7 @@ func (m *Mapping) Run(ctx context.Context) {
 	done := map[string]chan struct{}{} // closed when a shard was read to its end
 	ended := make(chan struct{}, 1)    // receives when a shard was, because there are new ones then
 	for ctx.Err() == nil {
-		shards, err := m.shards(ctx)
+		_, shards, err := m.describe(ctx)
 		if err != nil {
 			m.failed(ctx, err)
 			continue

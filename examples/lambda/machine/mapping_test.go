@@ -141,6 +141,7 @@ func (s *fakeStream) GetRecords(
 type receiver struct {
 	mu      sync.Mutex
 	batches []string // such as "a0 b1"
+	dropped []string // records, with the reason
 	fail    func(batch string) error
 }
 
@@ -163,6 +164,14 @@ func (r *receiver) invoke(_ context.Context, payload []byte, _ io.Writer) error 
 	return nil
 }
 
+func (r *receiver) drop(records []types.Record, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, record := range records {
+		r.dropped = append(r.dropped, fmt.Sprint(*record.EventID, ": ", err))
+	}
+}
+
 func (r *receiver) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +185,7 @@ func mapped(t *testing.T, c machine.MappingConfig, s *fakeStream, test func(t *t
 	t.Helper()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		r := &receiver{}
-		c.Streams, c.Invoke, c.Stream = s, r.invoke, "arn"
+		c.Streams, c.Invoke, c.Stream, c.Dropped = s, r.invoke, "arn", r.drop
 		c.Failed = func(err error) { assert.NoError(t, err) }
 		m, err := machine.NewMapping(t.Context(), c)
 		require.NoError(t, err)
@@ -245,34 +254,24 @@ func TestRecordsOfOneKeyStayInOrder(t *testing.T) {
 }
 
 func TestABatchIsRepeatedAndThenDropped(t *testing.T) {
-	s, broken := one(), errors.New("broken")
-	var dropped []string
-	mapped(t, machine.MappingConfig{Batch: 2, Retries: 2, Dropped: func(records []types.Record, err error) {
-		require.ErrorIs(t, err, broken)
-		for _, r := range records {
-			dropped = append(dropped, *r.EventID)
-		}
-	}}, s, func(t *testing.T, r *receiver) {
+	s := one()
+	mapped(t, machine.MappingConfig{Batch: 2, Retries: 2}, s, func(t *testing.T, r *receiver) {
 		r.fail = func(batch string) error {
 			if batch == "a0 b1" {
-				return broken
+				return errors.New("broken")
 			}
 			return nil
 		}
 		s.put("one", "a", "b", "c")
 		time.Sleep(long)
 		assert.Equal(t, []string{"a0 b1", "a0 b1", "a0 b1", "c2"}, r.take())
-		assert.Equal(t, []string{"one0", "one1"}, dropped)
+		assert.Equal(t, []string{"one0: broken", "one1: broken"}, r.dropped)
 	})
 }
 
 func TestThrottledInvocationsAreRepeatedUntilTheRecordsAreTooOld(t *testing.T) {
 	s := one()
-	var dropped int
-	mapped(t, machine.MappingConfig{Batch: 1, MaximumAge: 15 * time.Second, Dropped: func(records []types.Record, err error) {
-		require.ErrorIs(t, err, machine.ErrTooOld)
-		dropped += len(records)
-	}}, s, func(t *testing.T, r *receiver) {
+	mapped(t, machine.MappingConfig{Batch: 1, MaximumAge: 15 * time.Second}, s, func(t *testing.T, r *receiver) {
 		throttled := 0
 		r.fail = func(batch string) error {
 			if batch == "b1" || throttled < 3 {
@@ -287,7 +286,7 @@ func TestThrottledInvocationsAreRepeatedUntilTheRecordsAreTooOld(t *testing.T) {
 		s.put("one", "b")
 		time.Sleep(long)
 		assert.Greater(t, len(r.take()), 3)
-		assert.Equal(t, 1, dropped)
+		assert.Equal(t, []string{"one1: the records are too old"}, r.dropped)
 	})
 }
 
