@@ -152,7 +152,7 @@ func (w *world) deploy(ctx context.Context, servicesURL string) error {
 			Region: machine.Region, BaseEndpoint: w.client.Options().BaseEndpoint, Credentials: w.client.Options().Credentials,
 		}),
 		Stream: *table.TableDescription.LatestStreamArn, Invoke: w.consumer.Invoke,
-		Batch: 100, Parallelization: 2, Retries: 2, MaximumAge: time.Minute, Poll: 50 * time.Millisecond,
+		Batch: 100, Parallelization: 2, Retries: 2, MaximumAge: 5 * time.Minute, Poll: 50 * time.Millisecond,
 		Dropped: func(records []streamtypes.Record, err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

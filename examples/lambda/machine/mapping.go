@@ -35,7 +35,8 @@ type MappingConfig struct {
 	Parallelization int
 	// Retries is how often a batch is repeated that has failed. Default: 0.
 	Retries int
-	// MaximumAge is the age from which records are dropped. Default: 0, no limit.
+	// MaximumAge is the age from which records are dropped. DynamoDB Local rounds their times down to
+	// minutes. Default: 0, no limit.
 	MaximumAge time.Duration
 	// Poll is the pause between two reads of a shard without new records. Default: 250 ms.
 	Poll time.Duration
