@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"testing"
 	"time"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 )
+
+// Each takes DynamoDB Local about 130 requests.
+var bookings = flag.Int("lambda.bookings", 60, "number of bookings")
 
 // TestMain runs a function if the machine has started this program.
 func TestMain(m *testing.M) {
@@ -24,7 +28,7 @@ func TestBookingsAreRightAlthoughFunctionsAreKilled(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	stats, err := show(t.Context(), dynamolocaltest.Client(t), options{
-		bookings: 100, kills: true, seed: 1, sweep: time.Second, timeout: 4 * time.Second, patience: 6 * time.Second, out: &out,
+		bookings: *bookings, kills: true, seed: 1, sweep: time.Second, timeout: 4 * time.Second, patience: 6 * time.Second, out: &out,
 	})
 	t.Log(out.String())
 	require.NoError(t, err)
