@@ -73,7 +73,7 @@ chaos: $(EMULATOR) ## Kill consumer processes at random, and print what was lost
 # setting they begin with a larger stack.
 .PHONY: scale
 scale: ## Measure 10,000 events/s on 256 shards, for 3 groups of 50 members, with the throughput of DynamoDB's partitions (10 minutes; SCALE sets another world)
-	GODEBUG=adaptivestackstart=1 go test -count=1 -timeout $(STRESS_TIMEOUT) -run 'TestScale$$' -v ./test/scale -scale.full $(SCALE)
+	GODEBUG=adaptivestackstart=1 go test -count=1 -timeout $(STRESS_TIMEOUT) -run 'TestScale$$|TestHowMany' -v ./test/scale -scale.full $(SCALE)
 
 .PHONY: api
 api: ## Write the lists of exported declarations in api, which a test compares with the code

@@ -2,8 +2,10 @@
 // [Function] turns the events that Lambda passes to it into bursts of work: see
 // millrace.App.CatchUp and [subscriber.Burst].
 //
-//	app, err := millrace.Open(ctx, client, config) // with ExistingTables; then add everything to it
-//	function, err := awslambda.New(awslambda.Config{Journal: app.Journal(), CatchUp: app.CatchUp}, logger)
+// app, err := millrace.Open(ctx, client, config) // with ExistingTables; then add everything to it
+// function, err := awslambda.New(awslambda.Config{Journal: app.Journal(), CatchUp: app.CatchUp},
+// logger)
+//
 //	lambda.Start(function)
 //
 // A Function implements the interface Handler of github.com/aws/aws-lambda-go/lambda, which this
@@ -15,10 +17,10 @@
 //
 //   - The stream of the journal table, with keys only. Each record is a hint about an aggregate, in
 //     both layouts. Records of removed items are ignored.
-//   - A schedule of Amazon EventBridge, usually each minute. It causes a sweep. Without sweeps nothing
-//     is complete: they find lost hints, retry, and fire the timeouts of process managers.
-//   - Amazon SNS and Amazon SQS, with wake-ups of package wakeup, directly or through one another. So
-//     more than two functions can follow a journal, although a stream has only two readers.
+//   - A schedule of Amazon EventBridge, usually each minute. It causes a sweep. Without sweeps
+//     nothing is complete: they find lost hints, retry, and fire the timeouts of process managers.
+//   - Amazon SNS and Amazon SQS, with wake-ups of package wakeup, directly or through one another.
+//     So more than two functions can follow a journal, although a stream has only two readers.
 //   - Amazon SQS with commands: messages that are no wake-ups are passed to [Config].Commands.
 //
 // # What fails

@@ -29,7 +29,7 @@ type work struct {
 // incoming is a message of SQS or SNS.
 type incoming struct {
 	id    string // of SQS, or of SNS
-	order string // the place in whose order it is handled: a message group of a FIFO queue; empty for none
+	order string // the message group of a FIFO queue, or empty
 	*message.Message
 }
 
@@ -131,7 +131,8 @@ func (f *Function) readChange(w *work, r record) error {
 
 func (w *work) hint(id aggregate.ID, version uint64) { w.hints[id] = max(w.hints[id], version) }
 
-// uuidAttribute is the attribute in which the publishers of watermill-aws send the UUID of a message.
+// uuidAttribute is the attribute in which the publishers of watermill-aws send the UUID of a
+// message.
 const uuidAttribute = "_watermill_message_uuid"
 
 // readMessage adds a message of SQS.

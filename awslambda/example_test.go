@@ -43,7 +43,7 @@ func (s *send) decide(p parcel) (aggregate.Events[parcel], error) {
 
 func Example() {
 	ctx := context.Background()
-	client := dynamotest.Open().Client() // in Lambda: dynamodb.NewFromConfig, and ExistingTables below
+	client := dynamotest.Open().Client() // in Lambda dynamodb.NewFromConfig
 	app, err := millrace.Open(ctx, client, millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 4}})
 	if err != nil {
 		fmt.Println(err)

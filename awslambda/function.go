@@ -27,16 +27,16 @@ type Config struct {
 	// router and runs a [subscriber.Burst].
 	CatchUp func(ctx context.Context, hints ...subscriber.Hint) (subscriber.Left, error)
 
-	// Commands handles messages of SQS and SNS that are no wake-ups. [command.Dispatch] makes such a
-	// function. A message that it returns an error for is delivered again by SQS. Without Commands
-	// such messages fail.
+	// Commands handles messages of SQS and SNS that are no wake-ups. [command.Dispatch] makes such
+	// a function. A message that it returns an error for is delivered again by SQS. Without
+	// Commands such messages fail.
 	//
 	// Up to 10 messages of a batch are handled at a time. Messages of a FIFO queue with the same
 	// message group are handled in order; if one fails, those after it fail too.
 	//
-	// The UUID of a message is the one that the SQS publisher of Watermill has set, else the message
-	// id of SNS or SQS. So package command executes a command once, however often it is delivered.
-	// The metadata of a message are its attributes.
+	// The UUID of a message is the one that the SQS publisher of Watermill has set, else the
+	// message id of SNS or SQS. So package command executes a command once, however often it is
+	// delivered. The metadata of a message are its attributes.
 	Commands message.NoPublishHandlerFunc
 
 	// Wakeups is a sender that must have sent its wake-ups before an invocation ends, such as

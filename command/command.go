@@ -78,8 +78,8 @@ var ErrUnknown = errors.New("no handler handles the command")
 // messages that come without a message.Subscriber, for example to a function in AWS Lambda. Use a
 // cqrs.CommandProcessor otherwise.
 //
-// Errors: a cqrs.DuplicateCommandHandlerError for two handlers of one type of command. Errors of the
-// function: [ErrUnknown], and those of the marshaler and of the handlers.
+// Errors: a cqrs.DuplicateCommandHandlerError for two handlers of one type of command. Errors of
+// the function: [ErrUnknown], and those of the marshaler and of the handlers.
 func Dispatch(marshaler cqrs.CommandEventMarshaler, handlers ...cqrs.CommandHandler) (message.NoPublishHandlerFunc, error) {
 	byName := map[string]cqrs.CommandHandler{}
 	for _, h := range handlers {

@@ -24,8 +24,8 @@ func (j *Engine) WatchHints(aggregateType string, notify func(id aggregate.ID, v
 }
 
 // EventOf returns the aggregate and the number of the event whose item in the journal table has
-// that key. It returns the first event if the item has several. ok is false if the key cannot be one
-// of an event. A key alone does not show that the event exists.
+// that key. It returns the first event if the item has several. ok is false if the key cannot be
+// one of an event. A key alone does not show that the event exists.
 func (j *Engine) EventOf(key map[string]types.AttributeValue) (id aggregate.ID, number uint64, ok bool) {
 	return j.Layout.EventOf(key)
 }

@@ -34,7 +34,7 @@ type Visit struct {
 func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed int) {
 	defer context.AfterFunc(ctx, m.stopAll)()
 	m.number = 0
-	for len(v.Wanted) > 0 {
+	for again := len(v.Wanted) > 0; again; {
 		added, entered := m.enter(ctx, v)
 		if handed += added; !entered {
 			m.leaveBy(m.Closing, func(r checkpoint.Membership) (checkpoint.Membership, bool) {
@@ -45,7 +45,8 @@ func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed i
 		visited = append(visited, m.membership.Of(m.number)...)
 		m.awaitEnd(ctx)
 		m.expiry.Stop()
-		v.Wanted, v.Values, v.Seen = v.More(m.endVisit(ctx)), nil, m.membership
+		again = m.endVisit(ctx)
+		v.Wanted, v.Values, v.Seen = nil, nil, m.membership
 	}
 	return visited, handed
 }
@@ -86,13 +87,21 @@ func (m *Member[W]) enter(ctx context.Context, v Visit) (handed int, entered boo
 			m.number = earlier // it still has to leave
 		}
 	}()
+	// The visitor leaves its earlier visit with the same change. Until then others may hand over
+	// more aggregates.
+	more := func(r checkpoint.Membership) {
+		if _, handed := m.takeHanded(r, earlier); earlier != 0 && len(handed) > 0 {
+			v.Wanted = v.More(handed)
+		}
+	}
 	for moved := 0; ctx.Err() == nil; moved++ {
-		// The visitor leaves its earlier visit with the same change.
 		seen := v.Seen
+		more(seen)
 		free := m.Free(m.left(seen, earlier, unfenced), v.Wanted)
 		if len(free) > 0 {
 			entered = m.join(ctx, seen, func(next checkpoint.Membership, joining checkpoint.Member) (checkpoint.Membership, uint64, []int) {
 				v.Seen = next
+				more(next)
 				next = m.left(next, earlier, unfenced)
 				if free = m.Free(next, v.Wanted); len(free) == 0 {
 					return next, 0, nil
@@ -145,18 +154,19 @@ func (m *Member[W]) handOver(r checkpoint.Membership, values []string) (next che
 	return r.HandOver(theirs)
 }
 
-// endVisit leaves the group, unless another visitor has handed over aggregates meanwhile. It
-// returns these.
-func (m *Member[W]) endVisit(ctx context.Context) (handed []string) {
+// endVisit leaves the group, unless another visitor has handed over aggregates meanwhile. Then it
+// returns true.
+func (m *Member[W]) endVisit(ctx context.Context) (again bool) {
 	number, lost := m.number, m.expired.Load()
 	m.leaveBy(m.Closing, func(r checkpoint.Membership) (checkpoint.Membership, bool) {
 		if lost {
 			return r.Leave(number), true
 		}
-		_, handed = m.takeHanded(r, number)
-		return m.left(r, number, m.unfenced), len(handed) == 0 || ctx.Err() != nil
+		_, handed := m.takeHanded(r, number)
+		again = len(handed) > 0 && ctx.Err() == nil
+		return m.left(r, number, m.unfenced), !again
 	})
-	return handed
+	return again
 }
 
 // takeHanded removes what was handed to a visitor, and returns it.

@@ -33,6 +33,7 @@ type schemaOptions struct {
 	pointInTime, protection bool
 	projected               []string
 	where                   infra.Where
+	lambda                  infra.Lambda
 }
 
 func (a *app) schema() *cobra.Command {
@@ -74,6 +75,8 @@ Roles:
 	flags.BoolVar(&o.protection, "deletion-protection", true, "turn on deletion protection")
 	flags.StringSliceVar(&o.roles, "role", nil, "`role` whose policy to print; Terraform and CloudFormation take several")
 	flags.StringSliceVar(&o.projected, "projection-table", nil, "`name` of a table that projections write to, or the beginning of names and a *, for the policies; may be repeated")
+	flags.StringVar(&o.lambda.Name, "lambda", "", "`name` of a Lambda function that works in bursts: prints it too, with its events, role and alarms")
+	flags.StringSliceVar(&o.lambda.Topics, "lambda-topics", nil, "`topics` whose commits invoke the function, separated by commas; default is all")
 	flags.StringVar(&o.where.Partition, "partition", "aws", "AWS partition in ARNs of policies: aws, aws-cn or aws-us-gov")
 	flags.StringVar(&o.where.Account, "account", "*", "AWS account in ARNs of policies")
 	return cmd
@@ -91,6 +94,9 @@ const tablesHelp = `A policy has the tables that --tables selects. The region in
 without it.`
 
 func (a *app) runSchema(cmd *cobra.Command, o schemaOptions) error {
+	if cmd.Flags().Changed("lambda") && o.lambda.Name == "" {
+		return wrongUsage("--lambda is empty: want the name of a function")
+	}
 	o.where.Region = cmp.Or(a.target.Region, "*")
 	document, err := o.document(a.tables)
 	if err != nil {
@@ -154,7 +160,38 @@ func (o schemaOptions) document(names tableNames) (infra.Document, error) {
 			return d, wrongUsage("the role %s uses none of the tables that --tables selects", role.Name)
 		}
 	}
-	return d, nil
+	return d, o.addLambda(&d)
+}
+
+var (
+	functionName  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	filteredTopic = regexp.MustCompile(`^[a-zA-Z0-9_.:/-]+$`) // a pattern needs no escapes for it
+)
+
+// addLambda adds the function of --lambda to a document.
+func (o schemaOptions) addLambda(d *infra.Document) error {
+	f := o.lambda
+	if f.Name == "" {
+		if len(f.Topics) > 0 {
+			return wrongUsage("--lambda-topics needs --lambda")
+		}
+		return nil
+	}
+	if !functionName.MatchString(f.Name) {
+		return wrongUsage("--lambda is %q: want up to 64 letters, digits and _-", f.Name)
+	}
+	for _, topic := range f.Topics {
+		if !filteredTopic.MatchString(topic) {
+			return wrongUsage("--lambda-topics has %q: want letters, digits and _.:/-; without the flag, commits of all topics invoke the function", topic)
+		}
+	}
+	if o.format == "iam" || d.Access.Names[permissions.Journal] == "" {
+		return wrongUsage("--lambda needs --format terraform or cloudformation, and the table journal")
+	}
+	if !d.SetLambda(f) {
+		return wrongUsage("--lambda-topics has too many topics for the filter of a stream; without the flag, commits of all topics invoke the function")
+	}
+	return nil
 }
 
 // selected returns the names of the tables that --tables selects.
@@ -281,12 +318,16 @@ func (o schemaOptions) rolesOf() (roles []permissions.Role, err error) {
 	if o.format == "iam" && len(o.roles) != 1 {
 		return nil, wrongUsage("--format iam needs one --role: %s", strings.Join(names, ", "))
 	}
-	for i, name := range o.roles {
+	selected := o.roles
+	if o.lambda.Name != "" && !slices.Contains(selected, "application") {
+		selected = append([]string{"application"}, selected...)
+	}
+	for i, name := range selected {
 		role, known := permissions.RoleOf(name)
 		if !known {
 			return nil, wrongUsage("--role is %q: want %s", name, strings.Join(names, ", "))
 		}
-		if slices.Contains(o.roles[:i], name) {
+		if slices.Contains(selected[:i], name) {
 			return nil, wrongUsage("--role has %q twice", name)
 		}
 		roles = append(roles, role)

@@ -284,6 +284,7 @@ func units(p *types.ProvisionedThroughputDescription) [2]int64 {
 // template is a CloudFormation template. Its properties have the names of those of CreateTable.
 type template struct {
 	AWSTemplateFormatVersion string
+	Parameters, Conditions   json.RawMessage
 	Resources                map[string]struct {
 		Type, DependsOn, DeletionPolicy, UpdateReplacePolicy string
 		Properties                                           json.RawMessage

@@ -116,12 +116,18 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"schema --format terraform --tables journal --checkpoint-table a;b": `the table name "a;b"`,
 		"schema --format terraform --tables journal,snapshot,checkpoint --prefix a;b --journal-table jou" +
 			" --snapshot-table sta --checkpoint-table che": `--prefix is "a;b"`,
-		"schema --format terraform --role writer --role writer": `--role has "writer" twice`,
-		"schema --format terraform --read-units 5":              "go with --billing provisioned",
-		"schema --format terraform --billing provisioned":       "needs --read-units",
-		"schema --format terraform --billing free":              "want on-demand or provisioned",
-		"describe --endpoint 127.0.0.1:8000":                    "want aws, or a URL such as http://127.0.0.1:8000",
-		"describe --endpoint ftp://example.com":                 "want aws, or a URL",
+		"schema --format terraform --role writer --role writer":                     `--role has "writer" twice`,
+		"schema --format terraform --layout packed --lambda=":                       "--lambda is empty",
+		"schema --format terraform --layout packed --lambda a.b":                    `--lambda is "a.b": want up to 64 letters`,
+		"schema --format terraform --layout packed --lambda a --lambda-topics ${x}": `--lambda-topics has "${x}": want letters`,
+		"schema --format terraform --layout packed --lambda-topics order":           "--lambda-topics needs --lambda",
+		"schema --format terraform --tables checkpoint --lambda a":                  "and the table journal",
+		"schema --format iam --role application --layout packed --lambda a":         "--lambda needs --format terraform or cloudformation",
+		"schema --format terraform --read-units 5":                                  "go with --billing provisioned",
+		"schema --format terraform --billing provisioned":                           "needs --read-units",
+		"schema --format terraform --billing free":                                  "want on-demand or provisioned",
+		"describe --endpoint 127.0.0.1:8000":                                        "want aws, or a URL such as http://127.0.0.1:8000",
+		"describe --endpoint ftp://example.com":                                     "want aws, or a URL",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

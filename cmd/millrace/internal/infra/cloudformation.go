@@ -34,6 +34,16 @@ func (d Document) WriteCloudFormation(w io.Writer) error {
 			return err
 		}
 	}
+	for _, e := range d.lambdaTemplate() {
+		if err := put(resources, e.key, e.value); err != nil {
+			return err
+		}
+	}
+	for _, e := range d.lambdaParameters() {
+		if err := put(&template, e.key, e.value); err != nil {
+			return err
+		}
+	}
 	template.Content = append(template.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "Resources"}, resources)
 	encoder := yaml.NewEncoder(w)
 	encoder.SetIndent(2)
@@ -74,6 +84,7 @@ type (
 		TimeToLiveSpecification          *cfnExpiry     `yaml:"TimeToLiveSpecification,omitempty"`
 		PointInTimeRecoverySpecification cfnRecovery    `yaml:"PointInTimeRecoverySpecification"`
 		DeletionProtectionEnabled        bool           `yaml:"DeletionProtectionEnabled"`
+		StreamSpecification              *cfnStream     `yaml:"StreamSpecification,omitempty"`
 	}
 	cfnAttribute struct {
 		AttributeName string `yaml:"AttributeName"`
@@ -104,6 +115,9 @@ type (
 	cfnRecovery struct {
 		PointInTimeRecoveryEnabled bool `yaml:"PointInTimeRecoveryEnabled"`
 	}
+	cfnStream struct {
+		StreamViewType string `yaml:"StreamViewType"`
+	}
 	cfnPolicy struct {
 		PolicyDocument Policy `yaml:"PolicyDocument"`
 	}
@@ -126,6 +140,9 @@ func (d Document) template(table Table) cfnResource {
 	}
 	if table.TimeToLive != "" {
 		t.TimeToLiveSpecification = &cfnExpiry{table.TimeToLive, true}
+	}
+	if in.StreamSpecification != nil {
+		t.StreamSpecification = &cfnStream{string(in.StreamSpecification.StreamViewType)}
 	}
 	return cfnResource{Type: "AWS::DynamoDB::Table", DeletionPolicy: "Retain", UpdateReplacePolicy: "Retain", Properties: t}
 }

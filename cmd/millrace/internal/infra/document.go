@@ -14,6 +14,9 @@ type Document struct {
 	PointInTime        bool
 	DeletionProtection bool
 	Access             Access
+
+	lambda *Lambda // see SetLambda
+	hints  filter
 }
 
 // comment writes the lines at the top of a document.

@@ -16,13 +16,14 @@ func (d Document) WriteTerraform(w io.Writer) error {
 	if err := d.comment(w); err != nil {
 		return err
 	}
-	var blocks []block
+	var blocks []*block
 	for _, table := range d.Tables {
-		blocks = append(blocks, d.resource(table))
+		blocks = append(blocks, d.table(table))
 	}
 	for _, role := range d.Access.Roles {
 		blocks = append(blocks, d.policyDocument(role))
 	}
+	blocks = append(blocks, d.lambdaResources()...)
 	var texts []string
 	for _, b := range blocks {
 		texts = append(texts, b.text(""))
@@ -31,14 +32,18 @@ func (d Document) WriteTerraform(w io.Writer) error {
 	return err
 }
 
-func (d Document) resource(table Table) block {
+func (d Document) table(table Table) *block {
 	in := table.Input
-	b := block{header: fmt.Sprintf("resource \"aws_dynamodb_table\" %q", table.Kind)}
+	b := &block{header: fmt.Sprintf("resource \"aws_dynamodb_table\" %q", table.Kind)}
 	b.set("name", quoted(*in.TableName))
 	b.set("billing_mode", quoted(string(in.BillingMode)))
 	b.setCapacity(in.ProvisionedThroughput)
 	b.setKeys(in.KeySchema)
 	b.set("deletion_protection_enabled", strconv.FormatBool(d.DeletionProtection))
+	if stream := in.StreamSpecification; stream != nil {
+		b.set("stream_enabled", "true")
+		b.set("stream_view_type", quoted(string(stream.StreamViewType)))
+	}
 	for _, a := range in.AttributeDefinitions {
 		attribute := b.add("attribute")
 		attribute.set("name", quoted(*a.AttributeName))
@@ -64,8 +69,8 @@ func (d Document) resource(table Table) block {
 }
 
 // policyDocument refers to the tables of the same document.
-func (d Document) policyDocument(role permissions.Role) block {
-	b := block{header: fmt.Sprintf("data \"aws_iam_policy_document\" %q", strings.ReplaceAll(role.Name, "-", "_"))}
+func (d Document) policyDocument(role permissions.Role) *block {
+	b := &block{header: fmt.Sprintf("data \"aws_iam_policy_document\" %q", strings.ReplaceAll(role.Name, "-", "_"))}
 	for _, s := range d.Access.statements(role, func(kind permissions.Resource, indexes bool) any {
 		arn := fmt.Sprintf("aws_dynamodb_table.%s.arn", kind)
 		if indexes {
@@ -77,12 +82,17 @@ func (d Document) policyDocument(role permissions.Role) block {
 		if s.Sid == camel(string(permissions.Projected)) {
 			resources = allQuoted(resources)
 		}
-		statement := b.add("statement")
-		statement.set("sid", quoted(s.Sid))
-		statement.set("actions", "[\n"+indented(allQuoted(s.Action), "      ")+"    ]")
-		statement.set("resources", "["+strings.Join(resources, ", ")+"]")
+		b.addStatement(s.Sid, s.Action, resources...)
 	}
 	return b
+}
+
+// addStatement adds a statement to a policy document. Resources are expressions.
+func (b *block) addStatement(sid string, actions []string, resources ...string) {
+	statement := b.add("statement")
+	statement.set("sid", quoted(sid))
+	statement.set("actions", "[\n"+indented(allQuoted(actions), "      ")+"    ]")
+	statement.set("resources", "["+strings.Join(resources, ", ")+"]")
 }
 
 func indented(items []string, indent string) string {

@@ -1,0 +1,43 @@
+package howto_test
+
+import (
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/test/docs/howto/lambda"
+	"github.com/millrace-dev/millrace/test/docs/howto/shop"
+)
+
+func TestAFunctionHandlesCommandsAndSweeps(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{
+		Prefix: "shop-", Journal: journal.Config{Layout: journal.Packed, Shards: 4},
+	})
+	require.NoError(t, err)
+	orders, err := millrace.Repository(app, shop.Orders, repository.Config{})
+	require.NoError(t, err)
+	_, err = orders.Execute(t.Context(), "1", shop.Place("ada", 1))
+	require.NoError(t, err)
+
+	function, err := lambda.Open(t.Context(), db.Client(), watermill.NopLogger{})
+	require.NoError(t, err)
+	for event, want := range map[string]string{
+		`{"Records":[{"eventSource":"aws:sqs","messageId":"a","body":"{\"Order\":\"1\"}","messageAttributes":{"name":{"stringValue":"lambda.ShipOrder"}}}]}`: `{"batchItemFailures":[]}`,
+		`{"detail-type":"Scheduled Event"}`: `{"left":0}`,
+	} {
+		reply, err := function.Invoke(t.Context(), []byte(event))
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(reply))
+	}
+	order, err := orders.Load(t.Context(), "1")
+	require.NoError(t, err)
+	assert.True(t, order.State.Shipped)
+}
