@@ -50,9 +50,11 @@ func start() {
 }
 
 func open(ctx context.Context, logger watermill.LoggerAdapter) (*service.App, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // Lambda gives no more to an initialisation
+	// Lambda does not wait longer for an initialisation.
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	aws, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})) // important failures are returned as errors
+	// Important failures are returned as errors.
+	aws, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, err
 	}

@@ -59,8 +59,8 @@ func (a Audit) Check(ctx context.Context) (*Truth, error) {
 		return nil, err
 	}
 	t := &Truth{
-		map[string]string{}, map[string]int{}, map[string]string{}, map[string]string{}, map[string][]string{},
-		map[string]string{}, map[string]map[string]string{}, nil,
+		Status: map[string]string{}, amount: map[string]int{}, customer: map[string]string{}, show: map[string]string{},
+		seats: map[string][]string{}, mails: map[string]string{}, taken: map[string]map[string]string{},
 	}
 	for _, show := range a.Shows {
 		for e, err := range j.AllEvents(ctx, aggregate.ID{Type: "show", Value: show}) {

@@ -92,8 +92,9 @@ func (e *Error) Error() string { return e.Type + ": " + e.Message }
 // Stats counts what has happened to a function.
 type Stats struct {
 	Invocations, Throttles, Kills int
-	Errors                        map[string]int  // by type
-	Starts                        []time.Duration // of each environment, from its start to the first request
+	Errors                        map[string]int // by type
+	// Starts are the times from the start of each process to its first request for an invocation.
+	Starts []time.Duration
 }
 
 // Function is a function in Lambda. It is safe for concurrent use.

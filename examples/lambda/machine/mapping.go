@@ -23,8 +23,10 @@ type Streams interface {
 // that Retries has no limit there.
 type MappingConfig struct {
 	Streams Streams
-	Stream  string                                                              // its ARN
-	Invoke  func(ctx context.Context, payload []byte, response io.Writer) error // Function.Invoke
+	// Stream is the ARN of the stream.
+	Stream string
+	// Invoke is Function.Invoke.
+	Invoke func(ctx context.Context, payload []byte, response io.Writer) error
 	// Batch is the largest number of records of an invocation. Default: 100.
 	Batch int
 	// Window is how long a batch waits for more records after its first one. Default: 0, so a batch
@@ -35,8 +37,8 @@ type MappingConfig struct {
 	Parallelization int
 	// Retries is how often a batch is repeated that has failed. Default: 0.
 	Retries int
-	// MaximumAge is the age from which records are dropped. DynamoDB Local rounds their times down to
-	// minutes. Default: 0, no limit.
+	// MaximumAge is the age from which records are dropped. DynamoDB Local rounds their times down
+	// to minutes. Default: 0, no limit.
 	MaximumAge time.Duration
 	// Poll is the pause between two reads of a shard without new records. Default: 250 ms.
 	Poll time.Duration
@@ -53,8 +55,9 @@ var ErrTooOld = errors.New("the records are too old")
 // Mapping is the event source mapping of a DynamoDB stream and a function.
 type Mapping struct {
 	config MappingConfig
-	key    string             // the partition key of the table
-	known  map[string]*string // the shards at the beginning: their iterators, nil for those that were closed
+	key    string // the partition key of the table
+	// known has the iterators of the shards at the beginning, nil for those that were closed.
+	known map[string]*string
 }
 
 // NewMapping returns a mapping that begins with the records of writes after its return.
@@ -207,7 +210,8 @@ func (m *Mapping) read(ctx context.Context, shard string) {
 			iterator = nil
 			continue
 		case errors.As(err, new(*types.TrimmedDataAccessException)):
-			// Go on with the oldest record. On DynamoDB Local this also happens once if a shard was empty.
+			// Go on with the oldest record. On DynamoDB Local this also happens after a read of an
+			// empty shard.
 			iterator, from, last = nil, types.ShardIteratorTypeTrimHorizon, nil
 			continue
 		case err != nil:

@@ -29,7 +29,7 @@ func (m *Mapping) event(batch []types.Record) []byte {
 	}
 	payload, err := json.Marshal(event)
 	if err != nil {
-		panic(fmt.Sprintf("encode an event: %v", err)) // cannot happen: it has only strings, numbers and bytes
+		panic(fmt.Sprintf("encode an event: %v", err)) // it has only strings, numbers and bytes
 	}
 	return payload
 }

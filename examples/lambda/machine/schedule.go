@@ -14,9 +14,10 @@ import (
 // Schedule invokes a function at an interval, as a rule of EventBridge does. An invocation that
 // fails is not repeated.
 type Schedule struct {
-	Name   string
-	Every  time.Duration
-	Invoke func(ctx context.Context, payload []byte, response io.Writer) error // Function.Invoke
+	Name  string
+	Every time.Duration
+	// Invoke is Function.Invoke.
+	Invoke func(ctx context.Context, payload []byte, response io.Writer) error
 	// Failed is called for each invocation that has failed. Default: none.
 	Failed func(error)
 }

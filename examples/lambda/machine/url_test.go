@@ -21,7 +21,13 @@ func serve(t *testing.T, f *machine.Function) string {
 	return server.URL
 }
 
-func post(t *testing.T, url, gate string) *http.Response {
+type reply struct {
+	status int
+	header http.Header
+	body   *bufio.Reader
+}
+
+func post(t *testing.T, url, gate string) reply {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("body"))
 	require.NoError(t, err)
@@ -29,23 +35,21 @@ func post(t *testing.T, url, gate string) *http.Response {
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
-	return response
+	return reply{response.StatusCode, response.Header, bufio.NewReader(response.Body)}
 }
 
 func TestAResponseIsStreamed(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
-	response := post(t, serve(t, function(t, machine.Config{Name: "stream"}))+"/a/b?c=d&e=f", g.url)
-
-	assert.Equal(t, http.StatusTeapot, response.StatusCode)
-	assert.Equal(t, "text/plain", response.Header.Get("Content-Type"))
-	assert.Equal(t, []string{"one=1", "two=2"}, response.Header.Values("Set-Cookie"))
-	body := bufio.NewReader(response.Body)
-	line, err := body.ReadString('\n')
+	r := post(t, serve(t, function(t, machine.Config{Name: "stream"}))+"/a/b?c=d&e=f", g.url)
+	assert.Equal(t, http.StatusTeapot, r.status)
+	assert.Equal(t, "text/plain", r.header.Get("Content-Type"))
+	assert.Equal(t, []string{"one=1", "two=2"}, r.header.Values("Set-Cookie"))
+	line, err := r.body.ReadString('\n')
 	require.NoError(t, err)
 	assert.Equal(t, "POST /a/b?c=d&e=f mark body\n", line, "it must arrive before the end of the response")
 	close(g.opened)
-	rest, err := io.ReadAll(body)
+	rest, err := io.ReadAll(r.body)
 	require.NoError(t, err)
 	assert.Equal(t, "last\n", string(rest))
 }
@@ -53,26 +57,25 @@ func TestAResponseIsStreamed(t *testing.T) {
 func TestAStreamEndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	g, f := newGate(t), function(t, machine.Config{Name: "stream"})
-	response := post(t, serve(t, f), g.url)
-	assert.Equal(t, http.StatusTeapot, response.StatusCode)
+	r := post(t, serve(t, f), g.url)
+	assert.Equal(t, http.StatusTeapot, r.status)
 	f.Kill(func(int) int { return 0 })
-	_, err := io.ReadAll(response.Body)
+	_, err := io.ReadAll(r.body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
 func TestAFailureIsABadGateway(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"fail", "crash", "pid"} { // the last one does not reply with a stream
-		response := post(t, serve(t, function(t, machine.Config{Name: name})), "")
-		assert.Equal(t, http.StatusBadGateway, response.StatusCode, name)
+	for _, name := range []string{"fail", "crash", "pid"} { // "pid" does not reply with a stream
+		url := serve(t, function(t, machine.Config{Name: name}))
+		assert.Equal(t, http.StatusBadGateway, post(t, url, "").status, name)
 	}
 }
 
 func TestAThrottledRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	url, g := serve(t, function(t, machine.Config{Name: "stream"})), newGate(t)
-	first := post(t, url, g.url)
-	assert.Equal(t, http.StatusTeapot, first.StatusCode)
-	assert.Equal(t, http.StatusTooManyRequests, post(t, url, g.url).StatusCode)
+	assert.Equal(t, http.StatusTeapot, post(t, url, g.url).status)
+	assert.Equal(t, http.StatusTooManyRequests, post(t, url, g.url).status)
 	close(g.opened)
 }
