@@ -121,7 +121,8 @@ func (w *world) scheduleShow(ctx context.Context, n int) error {
 	}
 	_, err := w.request(ctx, http.MethodPut, "/shows/"+w.showID(n), nil, map[string]any{"price": price, "seats": seats},
 		func(status int, _ string) bool {
-			return status == http.StatusCreated || status == http.StatusConflict // a request without a reply has scheduled it
+			// A request whose process was killed may have scheduled it.
+			return status == http.StatusCreated || status == http.StatusConflict
 		})
 	return err
 }
