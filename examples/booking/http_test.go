@@ -19,7 +19,7 @@ import (
 func TestAClientReadsWhatItHasWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, journal.Packed, 1)
-	w.settings.paymentPatience = patience // no seat is released meanwhile
+	w.settings.PaymentPatience = patience // no seat is released meanwhile
 	w.grow(2)
 	t.Cleanup(w.end)
 	w.schedule(1, 3)
@@ -69,7 +69,7 @@ func TestRequestsThatCannotWorkAreRefused(t *testing.T) {
 func TestBookingsGoOnWhileThePostIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, journal.Packed, 1)
-	w.settings.paymentPatience = patience // no seat is released meanwhile
+	w.settings.PaymentPatience = patience // no seat is released meanwhile
 	var down atomic.Bool
 	down.Store(true)
 	w.post.Faults.Before = func(context.Context) error {

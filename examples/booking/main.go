@@ -18,6 +18,7 @@ import (
 	"log"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/millrace-dev/millrace/examples/booking/service"
 	"github.com/millrace-dev/millrace/examples/booking/simulated"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
@@ -78,14 +80,14 @@ func serve(ctx context.Context, db *dynamo.Database, address string, out io.Writ
 		}
 		return nil
 	}
-	a, err := open(ctx, db.Client, listener, settings{
-		layout: journal.Packed,
-		bank:   &simulated.Bank{Limit: 20_000, Faults: simulated.Faults{Before: sometimes}},
-		post: &simulated.Post{Faults: simulated.Faults{After: sometimes}, Sent: func(m simulated.Mail) {
+	a, err := open(ctx, db.Client, listener, service.Settings{
+		Layout: journal.Packed,
+		Bank:   &simulated.Bank{Limit: 20_000, Faults: simulated.Faults{Before: sometimes}},
+		Post: &simulated.Post{Faults: simulated.Faults{After: sometimes}, Sent: func(m simulated.Mail) {
 			fmt.Fprintf(out, "mail to %s: %s\n", m.To, m.Text)
 		}},
-		paymentPatience: time.Minute,
-		backoff:         subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute},
+		PaymentPatience: time.Minute,
+		Backoff:         subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute},
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -99,6 +101,15 @@ curl %[1]s/shows/hamlet/seats
 curl %[1]s/customers/ada/bookings
 
 %[2]s
-`, url, db.InspectionOf(prefix))
+`, url, db.InspectionOf(service.Prefix))
 	return a.Run(ctx)
+}
+
+// open opens the service, which serves its routes while it runs.
+func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c service.Settings) (*service.App, error) {
+	a, err := service.Open(ctx, client, c)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.Serve(listener, &http.Server{Handler: a.Routes(), ReadHeaderTimeout: 10 * time.Second})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/examples/booking/service"
 	"github.com/millrace-dev/millrace/examples/booking/simulated"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
@@ -32,7 +33,7 @@ const patience = 2 * time.Minute
 type world struct {
 	t        *testing.T
 	db       *dynamotest.DB
-	settings settings
+	settings service.Settings
 	bank     *simulated.Bank
 	post     *simulated.Post
 
@@ -45,7 +46,7 @@ type world struct {
 // instance is one process of the service.
 type instance struct {
 	proxy *dynamotest.Proxy // its connection to the database
-	app   *app
+	app   *service.App
 	url   string
 	stop  context.CancelFunc
 	ended chan error
@@ -56,15 +57,15 @@ func newWorld(t *testing.T, layout journal.Layout, seed uint64) *world {
 	w := &world{t: t, db: dynamotest.New(t, dynamotest.WithSeed(seed)), random: rand.New(rand.NewPCG(seed, 1)), calm: true}
 	w.bank = &simulated.Bank{Limit: 2500, Faults: simulated.Faults{Before: w.fault(0.2), After: w.fault(0.2)}}
 	w.post = &simulated.Post{Faults: simulated.Faults{Before: w.fault(0.2), After: w.fault(0.3)}}
-	w.settings = settings{
-		layout: layout, bank: w.bank, post: w.post, paymentPatience: 300 * time.Millisecond,
-		subscriber: func(_ string, c *subscriber.Config) {
+	w.settings = service.Settings{
+		Layout: layout, Bank: w.bank, Post: w.post, PaymentPatience: 300 * time.Millisecond,
+		Subscriber: func(_ string, c *subscriber.Config) {
 			c.Timing.PollInterval, c.Timing.MaxPollInterval, c.Timing.LeaseDuration = 5*time.Millisecond, 50*time.Millisecond, time.Second
 			c.Timing.CommitInterval, c.CloseTimeout = 50*time.Millisecond, 500*time.Millisecond
 			c.NackResendSleep, c.MaxNackResendSleep = 5*time.Millisecond, 100*time.Millisecond
 		},
-		process: process.Config{PollInterval: 20 * time.Millisecond, RetryAfter: 500 * time.Millisecond},
-		backoff: subscriber.Backoff{Pause: 20 * time.Millisecond, MaxPause: 200 * time.Millisecond, Attempts: 1000},
+		Process: process.Config{PollInterval: 20 * time.Millisecond, RetryAfter: 500 * time.Millisecond},
+		Backoff: subscriber.Backoff{Pause: 20 * time.Millisecond, MaxPause: 200 * time.Millisecond, Attempts: 1000},
 	}
 	return w
 }
@@ -207,14 +208,6 @@ func send(ctx context.Context, method, url string, header http.Header, body []by
 	defer response.Body.Close()
 	reply, err = io.ReadAll(response.Body)
 	return response.StatusCode, reply, response.Header.Get("Consistency-Token"), err
-}
-
-// inspect opens the journal without faults.
-func (w *world) inspect() *journal.Journal {
-	config := journal.Config{Tables: journal.Tables{Journal: prefix + "journal", Snapshot: prefix + "snapshot", Checkpoint: prefix + "checkpoint"}}
-	j, err := journal.Open(w.t.Context(), w.client(), config)
-	require.NoError(w.t, err)
-	return j
 }
 
 func (w *world) client() *dynamodb.Client { return w.db.Client() }

@@ -42,7 +42,7 @@ var (
 
 	// The other packages that use a database.
 	rest = []string{
-		"./examples/orderhistory/story", "./journal/archive", "./test/soak",
+		"./examples/lambda", "./examples/orderhistory/story", "./journal/archive", "./test/soak",
 		"./cmd/millrace/...", "./process/...", "./examples/...", "./internal/checkpoint", "./internal/tables", "./projection/...",
 		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite", "./dynamotest/internal/conformance",
 	}
@@ -66,7 +66,9 @@ var (
 	pages = []string{"./examples/console", "./examples/orderhistory", "./examples/planningpoker/web"}
 
 	// These have tests in simulated time, which do not run on DynamoDB Local.
-	simulated = []string{"./examples/orderhistory/history", "./examples/orderhistory/service", "./examples/planningpoker/view"}
+	simulated = []string{
+		"./examples/lambda/machine", "./examples/orderhistory/history", "./examples/orderhistory/service", "./examples/planningpoker/view",
+	}
 
 	interop = []string{"./test/interop"}
 )

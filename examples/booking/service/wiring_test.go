@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"bytes"
@@ -8,11 +8,11 @@ import (
 
 func TestTheWiringHasAtMost150Lines(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("app.go")
+	source, err := os.ReadFile("service.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if lines := bytes.Count(source, []byte("\n")); lines > 150 {
-		t.Errorf("app.go has %d lines", lines)
+		t.Errorf("service.go has %d lines", lines)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 )
 
 // schedule adds a show: PUT /shows/{show} {"price": 4200, "seats": ["A1", "A2"]}.
-func (a *app) schedule(w http.ResponseWriter, r *http.Request) {
+func (a *App) schedule(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Price int      `json:"price"`
 		Seats []string `json:"seats"`
@@ -40,7 +40,7 @@ var bookings = uuid.MustParse("0b8e3f8c-3c0f-4d53-9a5f-6a1c6d7a2f10")
 
 // hold begins a booking: POST /shows/{show}/bookings {"customer": "ada", "seats": ["A1"]}. To
 // repeat a request, a client sends it again with the same Idempotency-Key.
-func (a *app) hold(w http.ResponseWriter, r *http.Request) {
+func (a *App) hold(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Customer string   `json:"customer"`
 		Seats    []string `json:"seats"`
@@ -64,13 +64,13 @@ func (a *app) hold(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a *app) seats(w http.ResponseWriter, r *http.Request) {
+func (a *App) seats(w http.ResponseWriter, r *http.Request) {
 	if seats, err := a.views.SeatsOf(r.Context(), r.PathValue("show")); reply(w, err) {
 		write(w, http.StatusOK, seats)
 	}
 }
 
-func (a *app) bookings(w http.ResponseWriter, r *http.Request) {
+func (a *App) bookings(w http.ResponseWriter, r *http.Request) {
 	if bookings, err := a.views.BookingsOf(r.Context(), r.PathValue("customer")); reply(w, err) {
 		write(w, http.StatusOK, bookings)
 	}

@@ -1,8 +1,9 @@
-package main
+// Package service wires the booking service: its tables, the handlers of commands and events, and
+// its HTTP routes.
+package service
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"time"
 
@@ -23,20 +24,21 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// settings differ between tests and main.
-type settings struct {
-	layout          journal.Layout
-	bank            effects.Bank
-	post            effects.Post
-	paymentPatience time.Duration
-	subscriber      func(group string, c *subscriber.Config)
-	process         process.Config
-	backoff         subscriber.Backoff // for calls of the bank and the mail service
-	logger          watermill.LoggerAdapter
+// Settings differ between programs.
+type Settings struct {
+	Layout          journal.Layout
+	ExistingTables  bool // the tables must exist
+	Bank            effects.Bank
+	Post            effects.Post
+	PaymentPatience time.Duration
+	Subscriber      func(group string, c *subscriber.Config)
+	Process         process.Config
+	Backoff         subscriber.Backoff // for calls of the bank and the mail service
+	Logger          watermill.LoggerAdapter
 }
 
-// app is one process of the service.
-type app struct {
+// App is one process of the service.
+type App struct {
 	*millrace.App
 	shows    *repository.Repository[show.Show]
 	payments *repository.Repository[payment.Payment]
@@ -44,19 +46,24 @@ type app struct {
 	views    *views.Views
 }
 
-const prefix = "booking-" // prefix of the names of tables
+// Prefix is the prefix of the names of tables.
+const Prefix = "booking-"
 
-// open wires the service: the tables, the handlers of commands and events, and the HTTP server.
-func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c settings) (*app, error) {
+// Open wires the tables and the handlers of commands and events. The caller serves the Routes, and
+// runs the App.
+func Open(ctx context.Context, client *dynamodb.Client, c Settings) (*App, error) {
 	opened, err := millrace.Open(ctx, client, millrace.Config{
-		Prefix: prefix, Journal: journal.Config{Shards: 4, Layout: c.layout}, Subscriber: c.subscriber, Logger: c.logger,
+		Prefix: Prefix, Journal: journal.Config{Shards: 4, Layout: c.Layout}, ExistingTables: c.ExistingTables,
+		Subscriber: c.Subscriber, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	a := &app{App: opened, views: views.New(client, prefix)}
-	if err := a.views.CreateTables(ctx); err != nil {
-		return nil, err
+	a := &App{App: opened, views: views.New(client, Prefix)}
+	if !c.ExistingTables {
+		if err := a.views.CreateTables(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if a.shows, err = millrace.Repository(a.App, show.Definition, repository.Config{}); err != nil {
 		return nil, err
@@ -64,7 +71,7 @@ func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c
 	if a.payments, err = millrace.Repository(a.App, payment.Definition, repository.Config{}); err != nil {
 		return nil, err
 	}
-	a.checkout, err = millrace.Process(ctx, a.App, checkout.Define(c.paymentPatience), c.process, "show", "payment")
+	a.checkout, err = millrace.Process(ctx, a.App, checkout.Define(c.PaymentPatience), c.Process, "show", "payment")
 	if err != nil {
 		return nil, err
 	}
@@ -77,20 +84,16 @@ func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c
 	if _, err := a.Project(millrace.Group{Name: "bookings", Topics: []string{"show"}}, a.views.Bookings()...); err != nil {
 		return nil, err
 	}
-	deferred := func(s *subscriber.Config) { s.Failures = subscriber.Defer(c.backoff) }
-	err = a.HandleEvents(millrace.Group{Name: "bank", Topics: []string{"payment"}, Subscriber: deferred}, effects.Payments(c.bank, a.payments)...)
+	deferred := func(s *subscriber.Config) { s.Failures = subscriber.Defer(c.Backoff) }
+	err = a.HandleEvents(millrace.Group{Name: "bank", Topics: []string{"payment"}, Subscriber: deferred}, effects.Payments(c.Bank, a.payments)...)
 	if err != nil {
 		return nil, err
 	}
-	err = a.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"show"}, Subscriber: deferred}, effects.Mails(c.post)...)
-	if err != nil {
-		return nil, err
-	}
-	return a, a.Serve(listener, &http.Server{Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second})
+	return a, a.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"show"}, Subscriber: deferred}, effects.Mails(c.Post)...)
 }
 
 // handleCommands executes the commands of checkouts.
-func (a *app) handleCommands() error {
+func (a *App) handleCommands() error {
 	return a.HandleCommands(
 		command.Handler("request-payment", a.payments, func(c *checkout.RequestPayment) (string, payment.Decision) {
 			return c.Booking, payment.Request(c.Amount)
@@ -107,13 +110,15 @@ func (a *app) handleCommands() error {
 	)
 }
 
-// routes returns the routes of the HTTP server. A query waits for the writes of its client.
-func (a *app) routes() http.Handler {
+// Routes returns the routes of the HTTP server. A query waits for the writes of its client. Another
+// process may run the groups of the views.
+func (a *App) Routes() http.Handler {
+	shows := consistency.Config{Topics: []string{"show"}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /shows/{show}", a.schedule)
 	mux.HandleFunc("POST /shows/{show}/bookings", a.hold)
-	mux.Handle("GET /shows/{show}/seats", a.Consistent("seats", consistency.Config{})(http.HandlerFunc(a.seats)))
-	mux.Handle("GET /customers/{customer}/bookings", a.Consistent("bookings", consistency.Config{})(http.HandlerFunc(a.bookings)))
+	mux.Handle("GET /shows/{show}/seats", a.Consistent("seats", shows)(http.HandlerFunc(a.seats)))
+	mux.Handle("GET /customers/{customer}/bookings", a.Consistent("bookings", shows)(http.HandlerFunc(a.bookings)))
 	mux.Handle("GET /readyz", a.ReadyHandler())
 	return mux
 }
