@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net/http"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
@@ -16,8 +18,10 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/awslambda"
 	"github.com/millrace-dev/millrace/command"
+	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/test/docs/howto/shop"
 )
 
@@ -64,4 +68,19 @@ func Open(ctx context.Context, client journal.Client, logger watermill.LoggerAda
 	return awslambda.New(awslambda.Config{
 		Journal: app.Journal(), CatchUp: app.CatchUp, Commands: commands, Wakeups: app.Wakeups(),
 	}, logger)
+}
+
+// Consistent returns a middleware for queries of a group. A query with a consistency token handles
+// the events that the token names, if no one else has.
+func Consistent(app *millrace.App, group string) func(http.Handler) http.Handler {
+	return consistency.Middleware(func(ctx context.Context, token aggregate.Token) error {
+		var hints []subscriber.Hint
+		for _, v := range token {
+			hints = append(hints, subscriber.Hint{Aggregate: v.ID, Version: v.Version})
+		}
+		if _, err := app.CatchUp(ctx, hints...); err != nil {
+			return err
+		}
+		return app.Groups().WaitToken(ctx, group, token) // another burst may do it
+	}, consistency.Config{Timeout: 5 * time.Second})
 }
