@@ -56,7 +56,7 @@ type world struct {
 // show deploys the functions, makes bookings, and checks them. It returns what has happened to the
 // functions.
 func show(ctx context.Context, db *dynamodb.Client, c options) (map[string]machine.Stats, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+time.Duration(c.bookings)*200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+time.Duration(c.bookings)*time.Second)
 	defer cancel()
 	w := &world{
 		options: c, client: db, random: rand.New(rand.NewPCG(c.seed, 0)), accepted: map[string]time.Time{}, dropped: map[string]int{}, mailed: map[string]time.Duration{},
