@@ -57,7 +57,9 @@ func (e *ConfigError) Error() string {
 }
 
 // EventError reports an event that a [Function] cannot handle. Lambda is configured wrongly.
-type EventError struct{ Reason string }
+type EventError struct {
+	Reason string // what is wrong with the trigger
+}
 
 func (e *EventError) Error() string { return "awslambda: " + e.Reason }
 

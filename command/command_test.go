@@ -194,6 +194,26 @@ func TestCommandsComeByAnyPubSub(t *testing.T) {
 	require.NoError(t, own.Close())
 }
 
+func TestMessagesWithoutASubscriberAreDispatched(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	handler := command.Handler("deposit", w.accounts, route)
+	_, err := command.Dispatch(cqrs.JSONMarshaler{}, handler, command.Handler("again", w.accounts, route))
+	require.ErrorAs(t, err, new(cqrs.DuplicateCommandHandlerError))
+	dispatch, err := command.Dispatch(cqrs.JSONMarshaler{}, handler)
+	require.NoError(t, err)
+	msg, err := cqrs.JSONMarshaler{}.Marshal(&deposit{"a", 1})
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, dispatch(msg))
+	}
+	assert.Len(t, w.stored(t, "a"), 1, "the second delivery has no effect")
+	assert.Equal(t, msg.UUID, w.stored(t, "a")[0].Metadata.CausationID())
+	require.ErrorIs(t, dispatch(message.NewMessage("m", []byte("{}"))), command.ErrUnknown)
+	msg.Payload = []byte("no JSON")
+	require.Error(t, dispatch(msg))
+}
+
 func uuidOf(s string) (string, error) {
 	if len(s) != len(watermill.NewUUID()) {
 		return "", errors.New("not a UUID: " + s)

@@ -65,6 +65,28 @@ func TestAGroupThatCannotBeReadHidesNoOthers(t *testing.T) {
 	}
 }
 
+func TestAGroupThatWorksInBurstsMissesNoMember(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t, journal.Config{})
+	subscribed(t, j, "mails", "forgotten")
+	_, err := checkpoint.New(j).ModifyMembership(t.Context(), checkpoint.Key{Group: "mails", Topic: "cart"}, func(r checkpoint.Membership) (checkpoint.Membership, error) {
+		r.Burst = time.UnixMilli(1_700_000_000_000)
+		return r, nil
+	})
+	require.NoError(t, err)
+	c := newConsole(t, console.Config{Journal: j})
+	v := read[struct {
+		State string
+		Last  time.Time `json:"last_burst"`
+	}](t, c, "group?name=mails&topic=cart")
+	assert.Equal(t, "in bursts", v.State)
+	assert.EqualValues(t, 1_700_000_000, v.Last.Unix())
+	assert.Contains(t, htmlOf(t, c, "group?name=mails&topic=cart"), "Last burst")
+	concerns := htmlOf(t, c, "")
+	assert.Contains(t, concerns, "forgotten on cart: no member handles its events")
+	assert.NotContains(t, concerns, "mails on cart: no member handles its events")
+}
+
 // ofGroup matches the reads of the positions of a group.
 func ofGroup(name string) dynamotest.When {
 	return dynamotest.Matching(func(_ string, input any) bool {

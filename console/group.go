@@ -15,8 +15,12 @@ import (
 // groupView is the page of a consumer group on a topic.
 type groupView struct {
 	groupRow
-	Resets  uint64       `json:"resets"` // number of resets
-	Start   *time.Time   `json:"start"`  // nil: the beginning
+	Resets uint64     `json:"resets"` // number of resets
+	Start  *time.Time `json:"start"`  // nil: the beginning
+	// LastBurst and NextDue are those of a group that works in bursts; nil if they are not known.
+	LastBurst *time.Time `json:"last_burst"`
+	NextDue   *time.Time `json:"next_due"`
+
 	Workers []memberView `json:"members"`
 	Parts   []shardView  `json:"shards"`
 }
@@ -73,6 +77,13 @@ func (r *reading) group(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	v := groupView{groupRow: row, Resets: g.Resets, Start: optionalTime(g.Start), Workers: []memberView{}, Parts: []shardView{}}
+	if !g.LastBurst.IsZero() {
+		due, err := r.config.Groups.Of(name, topic).NextDue(ctx)
+		if err != nil {
+			return nil, err
+		}
+		v.LastBurst, v.NextDue = optionalTime(g.LastBurst), optionalTime(due)
+	}
 	members := map[uint64]groups.Member{}
 	for _, m := range g.Members {
 		members[m.Number] = m

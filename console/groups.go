@@ -19,7 +19,7 @@ import (
 type groupRow struct {
 	Group   string `json:"group"`
 	Topic   string `json:"topic"`
-	State   string `json:"state"` // "active", "paused", "stopped", "no members", "members lost"
+	State   string `json:"state"` // such as "active", see stateOf
 	Members int    `json:"member_count"`
 	Lost    int    `json:"members_lost"`
 	Shards  int    `json:"shard_count"`
@@ -78,6 +78,8 @@ func stateOf(g groups.Status) (state string, lost int) {
 		state = "stopped"
 	case g.Paused:
 		state = "paused"
+	case !g.LastBurst.IsZero():
+		return "in bursts", 0 // the next burst removes one that was killed
 	case len(g.Members) == 0:
 		state = "no members"
 	case lost == len(g.Members):
@@ -237,7 +239,7 @@ func (row groupRow) concerns() []concern {
 		add("stopped", "group", "event %d of %s %s has stopped the group: %s", s.Number, s.Type, s.ID, oneLine([]byte(s.Reason)))
 	case row.State == "paused":
 		add("paused", "group", "paused by an operator")
-	case row.Members == 0:
+	case row.State == "no members":
 		add("no_members", "group", "no member handles its events")
 	}
 	if row.Stopped == nil && row.State != "paused" { // else no event is tried

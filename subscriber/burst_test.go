@@ -153,6 +153,49 @@ func TestAfterABurstNothingRuns(t *testing.T) {
 	})
 }
 
+// Operators see that no process is missing.
+func TestOperatorsSeeThatAGroupWorksInBursts(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		of := groups.Of(j, b.config.ConsumerGroup, topic)
+		status := func() groups.Status {
+			s, err := of.Status(t.Context())
+			require.NoError(t, err)
+			return s
+		}
+		write(t, j, "x", 0, 1)
+		b.handle = func(*message.Message) error {
+			for _, m := range status().Members {
+				assert.False(t, m.Until.IsZero(), "a burst says when it ends")
+				assert.False(t, m.Dead)
+			}
+			return nil
+		}
+		b.run(t.Context())
+		s := status()
+		assert.WithinDuration(t, time.Now(), s.LastBurst, time.Second)
+		assert.Empty(t, s.Members)
+		due, err := of.NextDue(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, due)
+
+		time.Sleep(time.Minute)
+		b.run(t.Context(), hint("y", 1))
+		assert.Equal(t, s.LastBurst, status().LastBurst, "there was nothing to do")
+		write(t, j, "y", 0, 1)
+		b.run(t.Context(), hint("y", 1))
+		assert.Greater(t, status().LastBurst, s.LastBurst)
+
+		sub, _ := subscribe(t, b.config)
+		require.Eventually(t, func() bool { return len(status().Members) == 1 }, patience, time.Second)
+		assert.Zero(t, status().LastBurst, "a process runs for long")
+		require.NoError(t, sub.Close())
+		assert.Zero(t, status().LastBurst, "nothing handles the events any more")
+	})
+}
+
 // An event that fails is tried again within the burst, then by a sweep when its pause has ended.
 func TestAFailedEventWaitsForItsPauseAcrossBursts(t *testing.T) {
 	t.Parallel()
@@ -173,6 +216,9 @@ func TestAFailedEventWaitsForItsPauseAcrossBursts(t *testing.T) {
 			left = b.run(t.Context())
 			assert.Len(t, b.take(), 1, "attempt %d", attempt)
 			assert.Greater(t, time.Until(left.Due), 100*time.Millisecond<<(attempt-2))
+			due, err := groups.Of(j, b.config.ConsumerGroup, topic).NextDue(t.Context())
+			require.NoError(t, err)
+			assert.WithinDuration(t, left.Due, due, time.Millisecond, "it is stored")
 		}
 		time.Sleep(time.Until(left.Due))
 		left = b.run(t.Context())

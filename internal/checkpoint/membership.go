@@ -49,6 +49,8 @@ type Membership struct {
 	Ended Ended
 	// Handed holds the values of ids that visitors have handed to those that work on their shards.
 	Handed []string
+	// Burst is the end of the last visit. It is zero if a member with a share has joined since.
+	Burst time.Time
 
 	id     string // the id of its first change
 	change string // the id of its last change; empty if there is no membership yet

@@ -55,6 +55,8 @@ func (s *Store) membershipOf(k Key, row item) (Membership, error) {
 	var err error
 	r.Start, err = timeOf(row[attrStart])
 	errs = append(errs, err)
+	r.Burst, err = timeOf(row[attrBurst])
+	errs = append(errs, err)
 	r.Paused, r.ExternalPositions = isTrue(row[attrPaused]), isTrue(row[attrExternalPositions])
 	if why, ok := row[attrStopped].(*types.AttributeValueMemberM); ok {
 		r.Stopped, err = stoppedOf(k.Topic, why.Value)

@@ -47,6 +47,7 @@ const (
 	attrToken             = "token"
 	attrUntil             = "until"
 	attrHanded            = "handed"
+	attrBurst             = "burst_at"
 	// the resets with which a new group of this name begins
 	attrNext = "next_resets"
 )
@@ -220,10 +221,13 @@ func (r Membership) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
-		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrUnfenced: nil, attrHanded: nil, attrEnded: r.Ended.value(),
+		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrUnfenced: nil, attrHanded: nil, attrBurst: nil, attrEnded: r.Ended.value(),
 	}
 	if len(r.Handed) > 0 {
 		attributes[attrHanded] = &types.AttributeValueMemberSS{Value: r.Handed}
+	}
+	if !r.Burst.IsZero() {
+		attributes[attrBurst] = number(r.Burst.UnixMilli())
 	}
 	if len(r.Unfenced) > 0 {
 		attributes[attrUnfenced] = termsValue(r.Unfenced)

@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -29,8 +30,12 @@ type Status struct {
 	// ExternalPositions reports that members store the positions outside of the checkpoint table
 	// (subscriber.Config.Positions). The member that joined last has set it.
 	ExternalPositions bool
-	Members           []Member // by number
-	Shards            []Shard  // by number
+	// LastBurst is the end of the last burst that had something to do (subscriber.Burst). It is
+	// zero if there was none, or if a process that runs for long has joined since. If it is not
+	// zero, bursts do the work of the group, and it needs no members.
+	LastBurst time.Time
+	Members   []Member // by number
+	Shards    []Shard  // by number
 }
 
 // Stopped is a failed event that has stopped a group. The group tries it again after
@@ -59,17 +64,21 @@ type Member struct {
 	// Lease is the time for which the member keeps its shards after a heartbeat
 	// (subscriber.Timing.LeaseDuration).
 	Lease time.Duration
-	// Dead reports that the last heartbeat is older than nine eighths of Lease, by the clock of the
-	// reader (journal.Config.Now). Members do not compare clocks: they take over the shards of a
-	// member when they have missed its heartbeats for the time of a lease.
+	// Until is the end of the lease of a burst, which sends no heartbeats. It is zero for other
+	// members.
+	Until time.Time
+	// Dead reports that a burst has not ended by its lease and 2 seconds, or that the last
+	// heartbeat is older than nine eighths of Lease, by the clock of the reader
+	// (journal.Config.Now). Members do not compare clocks: they take over the shards of a member
+	// when they have missed its heartbeats for the time of a lease.
 	Dead bool
 }
 
 func memberOf(number uint64, m checkpoint.Member, now time.Time) Member {
 	last := m.LastHeartbeat()
 	return Member{
-		Number: number, Name: m.Name, Operator: m.Operator, LastHeartbeat: last, Lease: m.Lease,
-		Dead: m.Lease > 0 && now.Sub(last) > m.Lease+m.Lease/8,
+		Number: number, Name: m.Name, Operator: m.Operator, LastHeartbeat: last, Lease: m.Lease, Until: m.Until,
+		Dead: m.HasLeft(now) || m.Until.IsZero() && m.Lease > 0 && now.Sub(last) > m.Lease+m.Lease/8,
 	}
 }
 
@@ -85,8 +94,35 @@ func (s Status) Free() []Shard {
 	return slices.DeleteFunc(slices.Clone(s.Shards), func(s Shard) bool { return s.Owner != 0 })
 }
 
+// NextDue returns the time at which a sweep has something to do although there are no further
+// events: an event that has failed is due again, or a deferred one. It is zero if none is known. A
+// group that works in bursts handles nothing before its next sweep. It costs half a read unit for
+// each shard, with eventual consistency.
+//
+// Errors: [ErrNoGroup] and those of [Groups.List].
+func (g *Group) NextDue(ctx context.Context) (due time.Time, err error) {
+	membership, err := g.membership(ctx)
+	if err != nil {
+		return due, g.failed("read", err)
+	}
+	shards := make([]int, len(membership.Owners))
+	for n := range shards {
+		shards[n] = n
+	}
+	cursors, err := g.store.Cursors(ctx, checkpoint.Group{Name: g.Name(), Resets: membership.Resets}, g.Topic(), shards)
+	if err != nil {
+		return due, g.failed("read", err)
+	}
+	for _, c := range cursors {
+		if !c.Due.IsZero() && !c.Due.Equal(checkpoint.Never) && (due.IsZero() || c.Due.Before(due)) {
+			due = c.Due
+		}
+	}
+	return due, nil
+}
+
 func statusOf(k checkpoint.Key, r checkpoint.Membership, now time.Time) Status {
-	status := Status{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, OldRowsUntil: r.Ended.Until(), ExternalPositions: r.ExternalPositions}
+	status := Status{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, OldRowsUntil: r.Ended.Until(), ExternalPositions: r.ExternalPositions, LastBurst: r.Burst}
 	if why := r.Stopped; why != nil {
 		stopped := Stopped(*why)
 		status.Stopped = &stopped

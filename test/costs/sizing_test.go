@@ -68,8 +68,7 @@ func TestThePageOfSizingComputesWithTheFiguresOfThePageOfCosts(t *testing.T) {
 	packed, classic := packedFigures(t), classicFigures(t)
 	compareTables(t, sizingPage, map[string]string{
 		"sizing-units": packed.units(), "sizing-examples": packed.examples(), "sizing-parts": packed.parts(examples[2]),
-		"sizing-process":  processUnits(t),
-		"sizing-capacity": capacity(packed), "sizing-layouts": compared(packed, classic, examples[2]),
+		"sizing-process": processUnits(t), "sizing-layouts": compared(packed, classic, examples[2]),
 	})
 	compareTables(t, readmePage, map[string]string{"sizing-readme": packed.savings()})
 }
@@ -107,6 +106,22 @@ func TestThePageOfSizingStatesThePrices(t *testing.T) {
 		fmt.Sprintf("$%.5f for an hour of a read capacity unit", readCapacity),
 	} {
 		assert.Contains(t, string(stored), price)
+	}
+}
+
+func TestThePageOfSizingComparesOnDemandWithProvisioned(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(sizingPage)
+	require.NoError(t, err)
+	write, read := sum(packedFigures(t).of(examples[2]))
+	all := hours * (write*writeCapacity + read*readCapacity)
+	text := strings.Join(strings.Fields(string(page)), " ")
+	for _, sentence := range []string{
+		fmt.Sprintf("provisioned capacity costs %s a month if all of it is used, and %s if 20 %% of it is used. On-demand costs %s.",
+			dollars(all), dollars(all/0.2), dollars(onDemand(write, read))),
+		fmt.Sprintf("The two cost the same when about %.0f %% of the provisioned capacity is used.", 100*all/onDemand(write, read)),
+	} {
+		assert.Contains(t, text, sentence)
 	}
 }
 
@@ -347,17 +362,6 @@ func (f figures) parts(e example) string {
 	}
 	write, read := sum(f.of(e))
 	fmt.Fprintf(&b, "| **in all** | **%s** | **%s** | **%s** |\n", number(write), number(read), dollars(onDemand(write, read)))
-	return b.String()
-}
-
-func capacity(f figures) string {
-	var b strings.Builder
-	b.WriteString("| part of the provisioned capacity that is used | on-demand, a month | provisioned, a month |\n|---|---|---|\n")
-	write, read := sum(f.of(examples[2]))
-	for _, used := range []float64{1, 0.7, 0.5, 0.3, 0.2} {
-		of := hours * (write/used*writeCapacity + read/used*readCapacity)
-		fmt.Fprintf(&b, "| %.0f %% | %s | %s |\n", 100*used, dollars(onDemand(write, read)), dollars(of))
-	}
 	return b.String()
 }
 

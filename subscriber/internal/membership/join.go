@@ -17,7 +17,7 @@ import (
 // asMember joins a group with a share of the free shards.
 func (m *Member[W]) asMember(next checkpoint.Membership, joining checkpoint.Member) (_ checkpoint.Membership, number uint64, take []int) {
 	next, number = next.Leave(m.longGone(next)...).Join(joining)
-	next.Handed = nil // a member finds these events itself
+	next.Handed, next.Burst = nil, time.Time{} // a member finds these events itself
 	take, _ = next.Share(number)
 	return next, number, take
 }

@@ -189,18 +189,23 @@ func (m *Member[W]) left(r checkpoint.Membership, number uint64, unfenced map[ch
 			next = next.EndTerm(t, false)
 		}
 	}
-	return next.Leave(number)
+	next = next.Leave(number)
+	if !m.hasShares(next) {
+		next.Burst = m.Now()
+	}
+	return next
 }
 
 // Yields reports whether visitors leave all shards alone: the group is paused, or a member runs.
 // Otherwise visitors that follow each other closely could keep the shards from a member that joins.
 func (m *Member[W]) Yields(r checkpoint.Membership) bool {
-	if r.Paused {
-		return true
-	}
-	gone := m.gone(r)
-	for number, other := range r.Members {
-		if other.Shares() && !slices.Contains(gone, number) {
+	return r.Paused || m.hasShares(r.Leave(m.gone(r)...))
+}
+
+// hasShares reports whether a member has a share of the work.
+func (m *Member[W]) hasShares(r checkpoint.Membership) bool {
+	for _, other := range r.Members {
+		if other.Shares() {
 			return true
 		}
 	}

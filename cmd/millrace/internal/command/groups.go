@@ -33,6 +33,11 @@ type groupLine struct {
 	Dead   int `json:"dead,omitempty"`
 	Shards int `json:"shards"`
 	Owned  int `json:"owned"` // shards that a member owns
+	// LastBurst is the end of the last burst that had something to do; none if a process that runs
+	// for long has joined since. NextDue is when a sweep has something to do without further
+	// events, and is only read for one group.
+	LastBurst string `json:"last_burst,omitempty"`
+	NextDue   string `json:"next_due,omitempty"`
 	// ExternalPositions reports that members store the positions outside of the checkpoint table.
 	// Then there is no lag.
 	ExternalPositions bool `json:"external_positions,omitempty"`
@@ -70,6 +75,7 @@ func newGroupLine(g groups.Status) groupLine {
 	l := groupLine{
 		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused, OldRowsUntil: output.Time(g.OldRowsUntil),
 		ExternalPositions: g.ExternalPositions, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
+		LastBurst: output.Time(g.LastBurst),
 	}
 	for _, m := range g.Members {
 		if m.Dead {
@@ -90,6 +96,8 @@ func (l groupLine) state() string {
 		return "stopped"
 	case l.Paused:
 		return "paused"
+	case l.LastBurst != "":
+		return "bursts"
 	case l.Owned == 0:
 		return "idle" // no member owns a shard
 	case l.Dead == l.Members:
@@ -168,9 +176,9 @@ func (a *app) groups() *cobra.Command {
 		Short: "List the consumer groups with their lag",
 		Long: `List all consumer groups, the groups with one name, or one group with its shards.
 
-  STATE    active, idle (no member owns a shard), dead (its members have crashed), paused by an
-           operator, or stopped by an event that kept failing (subscriber.Stop). The command
-           "groups GROUP TOPIC" shows that event.
+  STATE    active, bursts (subscriber.Burst does the work), idle (no member owns a shard), dead (its
+           members have crashed), paused by an operator, or stopped by an event that kept failing
+           (subscriber.Stop). The command "groups GROUP TOPIC" shows that event.
   MEMBERS  number of members, and how many of them are dead
   SHARDS   shards that members own, and all shards
   LAG      number of events that the group has not handled
@@ -299,6 +307,13 @@ func (a *app) runGroup(ctx context.Context, g *groups.Group, exact bool) error {
 	if err := line.countSkipped(ctx, g); err != nil {
 		return err
 	}
+	if line.LastBurst != "" {
+		due, err := g.NextDue(ctx)
+		if err != nil {
+			return err
+		}
+		line.NextDue = output.Time(due)
+	}
 	if err := a.printGroup(line); err != nil {
 		return err
 	}
@@ -341,6 +356,8 @@ func (a *app) printGroup(l groupLine) error {
 		{Name: "began at", Value: start},
 		{Name: "resets", Value: strconv.FormatUint(l.Resets, 10)},
 		{Name: "old rows until", Value: l.OldRowsUntil},
+		{Name: "last burst", Value: l.LastBurst},
+		{Name: "next due", Value: l.NextDue},
 	}
 	if why := l.Stopped; why != nil {
 		event := fmt.Sprintf("event %d of %s %s", why.Number, why.Aggregate.Type, why.Aggregate.Value)

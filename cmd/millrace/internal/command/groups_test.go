@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -229,6 +231,26 @@ func TestTheOwnerOfAShardIsShownWithHostAndProcess(t *testing.T) {
 	_, shards, _ := strings.Cut(s.ok(t, "groups", "audit", "account"), "\n\n")
 	assert.Regexp(t, fmt.Sprintf("^2 .*/%d$", os.Getpid()), cells(t, shards)[0]["OWNER"])
 	assert.Regexp(t, fmt.Sprintf("/%d$", os.Getpid()), lines(t, s.ok(t, "groups", "audit", "account", "--json"))[1]["owner_name"])
+}
+
+func TestAGroupThatWorksInBurstsMissesNoMember(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	ended, due := time.Now().Add(-time.Minute).Truncate(time.Millisecond), time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	c := checkpoint.New(j)
+	_, err := c.ModifyMembership(t.Context(), checkpoint.Key{Group: "audit", Topic: "account"}, func(r checkpoint.Membership) (checkpoint.Membership, error) {
+		r = r.Leave(slices.Collect(maps.Keys(r.Members))...)
+		r.Burst = ended
+		return r, nil
+	})
+	require.NoError(t, err)
+	shard := checkpoint.Shard{Group: checkpoint.Group{Name: "audit"}, Topic: "account", Number: 2}
+	require.NoError(t, c.SaveCursor(t.Context(), shard, checkpoint.CursorRow{Epoch: 9, Due: due}))
+	assert.Equal(t, "bursts", cells(t, s.ok(t, "groups"))[0]["STATE"])
+	line := lines(t, s.ok(t, "groups", "audit", "account", "--json"))[0]
+	assert.Equal(t, output.Time(ended), line["last_burst"])
+	assert.Equal(t, output.Time(due), line["next_due"])
+	assert.Contains(t, s.ok(t, "groups", "audit", "account"), "last burst")
 }
 
 func TestMembersThatCrashedAreMarkedAsDead(t *testing.T) {
