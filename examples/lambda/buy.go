@@ -92,9 +92,9 @@ func (w *world) buy(ctx context.Context) error {
 				return errors.Join(err, buying.Wait())
 			}
 		}
-		if n > 0 && n%1000 == 0 {
+		if n > 0 && n%500 == 0 {
 			mails, _ := w.post.Mails()
-			fmt.Fprintf(w.out, "%d bookings, %d mails\n", n, len(mails))
+			w.printf("%d bookings, %d mails\n", n, len(mails))
 		}
 		buying.Go(func() error { return w.book(ctx, n) })
 	}
@@ -210,10 +210,14 @@ func (w *world) sent(m simulated.Mail) {
 // tell prints a line, if there are not too many.
 func (w *world) tell(format string, args ...any) {
 	if w.bookings <= 50 {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		fmt.Fprintf(w.out, format+"\n", args...)
+		w.printf(format+"\n", args...)
 	}
+}
+
+func (w *world) printf(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintf(w.out, format, args...)
 }
 
 func (w *world) report(truth *audit.Truth, stats map[string]machine.Stats, took time.Duration) {
@@ -234,7 +238,8 @@ func (w *world) report(truth *audit.Truth, stats map[string]machine.Stats, took 
 	for reason, records := range w.dropped {
 		fmt.Fprintf(w.out, "%d records of the stream were dropped: %s\n", records, reason)
 	}
-	for name, s := range stats {
+	for _, name := range []string{api, consumer} {
+		s := stats[name]
 		fmt.Fprintf(w.out, "%s: %d invocations, %d throttled, errors %v, %d kills; cold starts: %s\n",
 			name, s.Invocations, s.Throttles, s.Errors, s.Kills, times(s.Starts))
 	}

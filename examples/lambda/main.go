@@ -61,6 +61,7 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	// Tables would remain in a DynamoDB Local that runs already.
 	server, err := dynamolocal.Start(ctx, dynamolocal.Options{Private: true, Notes: os.Stderr})
 	if err != nil {
 		return err

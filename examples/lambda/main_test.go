@@ -28,7 +28,7 @@ func TestBookingsAreRightAlthoughFunctionsAreKilled(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	stats, err := show(t.Context(), dynamolocaltest.Client(t), options{
-		bookings: *bookings, kills: true, seed: 1, sweep: time.Second, timeout: 4 * time.Second, patience: 6 * time.Second, out: &out,
+		bookings: *bookings, kills: true, seed: 1, sweep: time.Second, timeout: 4 * time.Second, patience: 4 * time.Second, out: &out,
 	})
 	t.Log(out.String())
 	require.NoError(t, err)

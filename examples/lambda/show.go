@@ -56,33 +56,32 @@ type world struct {
 // show deploys the functions, makes bookings, and checks them. It returns what has happened to the
 // functions.
 func show(ctx context.Context, db *dynamodb.Client, c options) (map[string]machine.Stats, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+time.Duration(c.bookings)*200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+time.Duration(c.bookings)*time.Second)
 	defer cancel()
 	w := &world{
 		options: c, client: db, random: rand.New(rand.NewPCG(c.seed, 0)), accepted: map[string]time.Time{}, dropped: map[string]int{}, mailed: map[string]time.Duration{},
 		bank: &simulated.Bank{Limit: limit}, post: &simulated.Post{},
 	}
 	w.post.Sent = w.sent
-	var running sync.WaitGroup
-	stopped, stop := context.WithCancel(ctx)
-	defer running.Wait()
-	defer stop()
 	servicesURL, closeServices, err := serve(ctx, services(&slowBank{Bank: w.bank, until: 3 * c.patience / 2}, w.post))
 	if err != nil {
 		return nil, err
 	}
 	defer closeServices()
+	defer w.close()
 	if err := w.deploy(ctx, servicesURL); err != nil {
 		return nil, err
 	}
-	defer w.api.Close()
-	defer w.consumer.Close()
 	url, closeURL, err := serve(ctx, machine.URL{Function: w.api})
 	if err != nil {
 		return nil, err
 	}
 	defer closeURL()
 	w.url = url
+	var running sync.WaitGroup
+	stopped, stop := context.WithCancel(ctx)
+	defer running.Wait()
+	defer stop()
 	for _, run := range []func(context.Context){w.mapping.Run, w.schedule.Run} {
 		running.Add(1)
 		go func() {
@@ -103,6 +102,15 @@ func show(ctx context.Context, db *dynamodb.Client, c options) (map[string]machi
 	stats := map[string]machine.Stats{api: w.api.Stats(), consumer: w.consumer.Stats()}
 	w.report(truth, stats, time.Since(began))
 	return stats, nil
+}
+
+// close ends the processes of the functions.
+func (w *world) close() {
+	for _, f := range []*machine.Function{w.api, w.consumer} {
+		if f != nil {
+			f.Close()
+		}
+	}
 }
 
 // deploy creates the tables, the stream, and the functions.
@@ -158,7 +166,7 @@ func (w *world) deploy(ctx context.Context, servicesURL string) error {
 			defer w.mu.Unlock()
 			w.dropped[err.Error()] += len(records)
 		},
-		Failed: func(err error) { fmt.Fprintln(w.out, "stream:", err) },
+		Failed: func(err error) { w.printf("stream: %v\n", err) },
 	})
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -99,8 +100,10 @@ type Stats struct {
 
 // Function is a function in Lambda. It is safe for concurrent use.
 type Function struct {
-	config Config
-	slots  chan struct{} // holds an element for each invocation
+	config  Config
+	slots   chan struct{} // holds an element for each invocation
+	closing context.Context
+	close   func()
 
 	mu         sync.Mutex
 	idle, busy []*environment
@@ -112,12 +115,24 @@ func NewFunction(c Config) (*Function, error) {
 	if err := c.setDefaults(); err != nil {
 		return nil, err
 	}
-	return &Function{config: c, slots: make(chan struct{}, c.Concurrency), stats: Stats{Errors: map[string]int{}}}, nil
+	f := &Function{config: c, slots: make(chan struct{}, c.Concurrency), stats: Stats{Errors: map[string]int{}}}
+	var cancel context.CancelFunc
+	f.closing, cancel = context.WithCancel(context.Background())
+	f.close = sync.OnceFunc(func() {
+		cancel()
+		for range c.Concurrency { // after the invocations, and there are no others then
+			f.slots <- struct{}{}
+		}
+		for e := f.pop(); e != nil; e = f.pop() {
+			e.close()
+		}
+	})
+	return f, nil
 }
 
 // Invoke invokes the function, and writes the response to a writer as it arrives. It returns when
 // the process asks for another invocation, or has ended. It kills the process at the time-out, and
-// if ctx ends. After it has returned, nothing is written to the writer.
+// if ctx ends or the function is closed. After it has returned, nothing is written to the writer.
 //
 // Errors: [ErrThrottled], [*Error], and the error of ctx.
 func (f *Function) Invoke(ctx context.Context, payload []byte, response io.Writer) error {
@@ -128,6 +143,9 @@ func (f *Function) Invoke(ctx context.Context, payload []byte, response io.Write
 		return ErrThrottled
 	}
 	defer func() { <-f.slots }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.closing, cancel)()
 	f.count(func(s *Stats) { s.Invocations++ })
 	e, err := f.take(ctx)
 	if err == nil {
@@ -208,11 +226,7 @@ func (f *Function) Stats() Stats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.stats
-	s.Starts = slices.Clone(s.Starts)
-	s.Errors = map[string]int{}
-	for name, n := range f.stats.Errors {
-		s.Errors[name] = n
-	}
+	s.Starts, s.Errors = slices.Clone(s.Starts), maps.Clone(s.Errors)
 	return s
 }
 
@@ -222,9 +236,6 @@ func (f *Function) count(change func(*Stats)) {
 	change(&f.stats)
 }
 
-// Close ends the environments. Call it after all invocations have returned.
-func (f *Function) Close() {
-	for e := f.pop(); e != nil; e = f.pop() {
-		e.close()
-	}
-}
+// Close ends all environments. Running invocations end with their processes, and later ones are
+// throttled.
+func (f *Function) Close() { f.close() }

@@ -159,6 +159,17 @@ func TestTheEndOfTheCallerKillsTheProcess(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
+func TestCloseEndsRunningInvocations(t *testing.T) {
+	t.Parallel()
+	f, g := function(t, machine.Config{Name: "wait"}), newGate(t)
+	end := g.begin(t, f)
+	f.Close()
+	_, err := end()
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = invoke(t, f, g.payload())
+	require.ErrorIs(t, err, machine.ErrThrottled)
+}
+
 func TestErrorsOfFunctions(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]machine.Error{

@@ -18,8 +18,6 @@ type Schedule struct {
 	Every time.Duration
 	// Invoke is Function.Invoke.
 	Invoke func(ctx context.Context, payload []byte, response io.Writer) error
-	// Failed is called for each invocation that has failed. Default: none.
-	Failed func(error)
 }
 
 // Run invokes the function until ctx ends. It returns after all invocations have returned.
@@ -34,9 +32,7 @@ func (s Schedule) Run(ctx context.Context) {
 			running.Add(1)
 			go func() {
 				defer running.Done()
-				if err := s.Once(ctx, now); err != nil && ctx.Err() == nil && s.Failed != nil {
-					s.Failed(err)
-				}
+				_ = s.Once(ctx, now) // the function counts errors
 			}()
 		case <-ctx.Done():
 			return
