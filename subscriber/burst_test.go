@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -150,6 +152,42 @@ func TestAfterABurstNothingRuns(t *testing.T) {
 		recording := proxy.Record()
 		time.Sleep(time.Hour)
 		assert.Empty(t, recording.Calls())
+	})
+}
+
+// What a hint leads to is read with strong consistency, because no further hint would come.
+func TestWhatAHintLeadsToIsReadConsistently(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		proxy := dynamotest.NewProxy(t, client)
+		j := open(t, proxy.Client())
+		b := &bursts{t: t, config: quick(j)}
+		b.run(t.Context()) // makes the group
+		write(t, j, "x", 0, 2)
+		var reads atomic.Int64
+		check := func(table *string, consistent *bool) {
+			if *table != j.Config().Tables.Checkpoint {
+				reads.Add(1)
+				assert.True(t, aws.ToBool(consistent), "a read of %s", *table)
+			}
+		}
+		proxy.Inject(dynamotest.Throttle(), dynamotest.Matching(func(_ string, input any) bool {
+			switch in := input.(type) {
+			case *dynamodb.QueryInput:
+				assert.Nil(t, in.IndexName)
+				check(in.TableName, in.ConsistentRead)
+			case *dynamodb.GetItemInput:
+				check(in.TableName, in.ConsistentRead)
+			case *dynamodb.BatchGetItemInput:
+				for table, keys := range in.RequestItems {
+					check(&table, keys.ConsistentRead)
+				}
+			}
+			return false // it only looks
+		}))
+		assert.Zero(t, b.run(t.Context(), hint("x", 2)))
+		assert.Equal(t, []string{"x/1", "x/2"}, b.take())
+		assert.Greater(t, reads.Load(), int64(1))
 	})
 }
 
