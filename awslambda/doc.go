@@ -10,7 +10,7 @@
 //	lambda.Start(function)
 //
 // A Function implements the interface Handler of github.com/aws/aws-lambda-go/lambda, which this
-// package does not import. Create it once, before lambda.Start: all invocations of a process use it.
+// package does not import. Create it once: all invocations of a process use it.
 //
 // # Events
 //

@@ -207,7 +207,7 @@ func (w work) reply(failed map[string]error, err error) ([]byte, error) {
 			err = fmt.Errorf("%d messages have failed, one of them: %w", len(failed), reason)
 		}
 	}
-	if err != nil && len(failed) >= w.queued { // an error works without ReportBatchItemFailures, too
+	if err != nil && len(failed) >= w.queued { // works without ReportBatchItemFailures
 		return nil, err
 	}
 	slices.SortFunc(reply.Failures, func(a, b item) int { return strings.Compare(a.ID, b.ID) })
