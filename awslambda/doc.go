@@ -23,7 +23,7 @@
 //   - Amazon SNS, or Amazon SQS, or SQS subscribed to SNS, with wake-ups of package wakeup. So more
 //     than two functions can follow a journal, although a stream has at most two readers.
 //   - Amazon SQS with commands. All messages that are not wake-ups are passed to [Config].Commands,
-//     also those of SNS, but Lambda repeats a failed invocation by SNS only a few times.
+//     also those of SNS. Use SQS for them, because it delivers failed commands again.
 //
 // # What fails
 //
