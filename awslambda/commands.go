@@ -10,7 +10,7 @@ import (
 // concurrent is the number of messages that are handled at a time.
 const concurrent = 10
 
-// execute handles messages. It returns the errors of those that have failed, by their ids.
+// execute handles commands. It returns the errors of those that have failed, by message id.
 func (f *Function) execute(ctx context.Context, messages []incoming) map[string]error {
 	var (
 		mu      sync.Mutex
@@ -41,7 +41,8 @@ func (f *Function) execute(ctx context.Context, messages []incoming) map[string]
 	return failed
 }
 
-// inOrder distributes messages to queues. The messages of a queue are handled in order.
+// inOrder returns one queue for each message group, and one for each message without a group. The
+// messages of a queue are handled in order.
 func inOrder(messages []incoming) (queues [][]incoming) {
 	places := map[string]int{}
 	for _, m := range messages {

@@ -33,15 +33,15 @@ type incoming struct {
 	*message.Message
 }
 
-// event has the fields of all events of Lambda that a [Function] handles. Their documentation is
-// part of the one of Lambda, under "Integrating other services".
+// event has the fields of all events of Lambda that a [Function] handles. The chapter "Integrating
+// other services" of the AWS Lambda developer guide documents them.
 type event struct {
 	Records    []record
 	DetailType string `json:"detail-type"` // of a schedule
 }
 
 // record is a record of a stream, a message of SQS, or one of SNS. The names in events of SNS begin
-// with capitals, which makes no difference here.
+// with capitals. [json.Unmarshal] ignores case.
 type record struct {
 	EventSource    string `json:"eventSource"`
 	EventSourceARN string `json:"eventSourceARN"`
@@ -62,8 +62,8 @@ type record struct {
 	SNS notification `json:"Sns"`
 }
 
-// notification is a message of SNS. It is also the body of a message of SQS if the subscription is
-// without raw message delivery.
+// notification is a message of SNS. It is also the body of a message of SQS that comes by a
+// subscription to SNS without raw message delivery.
 type notification struct {
 	Type              string
 	MessageID         string `json:"MessageId"`
@@ -184,7 +184,7 @@ func (f *Function) add(w *work, m incoming, id, payload string, metadata message
 		w.commands = append(w.commands, m)
 		return nil
 	}
-	for id, version := range versions { // none if it is about another journal
+	for id, version := range versions { // no versions if the wake-up is about another journal
 		w.hint(id, version)
 	}
 	w.wakeups = append(w.wakeups, m.id)
@@ -192,7 +192,8 @@ func (f *Function) add(w *work, m incoming, id, payload string, metadata message
 }
 
 // reply returns the reply of an invocation, from the errors of messages and the error of the burst.
-// If some messages of SQS have failed, it names them. Otherwise SQS would repeat all.
+// If some messages of an SQS batch have failed, the reply lists their ids, so that SQS repeats only
+// these. If all have failed, it is an error.
 func (w work) reply(failed map[string]error, err error) ([]byte, error) {
 	type item struct {
 		ID string `json:"itemIdentifier"`
@@ -206,7 +207,7 @@ func (w work) reply(failed map[string]error, err error) ([]byte, error) {
 			err = fmt.Errorf("%d messages have failed, one of them: %w", len(failed), reason)
 		}
 	}
-	if err != nil && len(failed) >= w.queued { // it has effect without ReportBatchItemFailures, too
+	if err != nil && len(failed) >= w.queued { // works without ReportBatchItemFailures
 		return nil, err
 	}
 	slices.SortFunc(reply.Failures, func(a, b item) int { return strings.Compare(a.ID, b.ID) })

@@ -27,20 +27,21 @@ type Config struct {
 	// router and runs a [subscriber.Burst].
 	CatchUp func(ctx context.Context, hints ...subscriber.Hint) (subscriber.Left, error)
 
-	// Commands handles messages of SQS and SNS that are no wake-ups. [command.Dispatch] makes such
-	// a function. A message that it returns an error for is delivered again by SQS. Without
-	// Commands such messages fail.
+	// Commands handles messages of SQS and SNS that are not wake-ups. [command.Dispatch] returns
+	// such a function. If it returns an error, SQS delivers the message again. If Commands is nil,
+	// such messages fail.
 	//
 	// Up to 10 messages of a batch are handled at a time. Messages of a FIFO queue with the same
 	// message group are handled in order; if one fails, those after it fail too.
 	//
-	// The UUID of a message is the one that the SQS publisher of Watermill has set, else the
+	// The UUID of a message is the one that the publisher of watermill-aws has set, else the
 	// message id of SNS or SQS. So package command executes a command once, however often it is
-	// delivered. The metadata of a message are its attributes.
+	// delivered. The metadata are the attributes of the message. cqrs.JSONMarshaler, the default of
+	// an App, finds the name of the command in the attribute "name", such as "main.ShipOrder".
 	Commands message.NoPublishHandlerFunc
 
-	// Wakeups is a sender that must have sent its wake-ups before an invocation ends, such as
-	// millrace.App.Wakeups. It may be nil.
+	// Wakeups is the sender of the App, millrace.App.Wakeups. Each invocation flushes it before it
+	// ends. It may be nil.
 	Wakeups *wakeup.Sender
 
 	// Metrics receives the line of metrics of each invocation. Default: os.Stdout.
@@ -56,9 +57,10 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("awslambda: Config.%s %s", e.Field, e.Reason)
 }
 
-// EventError reports an event that a [Function] cannot handle. Lambda is configured wrongly.
+// EventError reports an event of Lambda that a [Function] cannot handle, such as one of another
+// table's stream. Usually a trigger of the function is configured wrongly.
 type EventError struct {
-	Reason string // what is wrong with the trigger
+	Reason string // what is wrong with the event
 }
 
 func (e *EventError) Error() string { return "awslambda: " + e.Reason }

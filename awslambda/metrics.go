@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// metrics are those of an invocation, by name.
+// metrics are the values of the metrics of an invocation, by name.
 type metrics map[string]float64
 
 // writeMetrics writes a line in the embedded metric format of CloudWatch.

@@ -71,7 +71,7 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 	})
 }
 
-// ErrUnknown reports that there is no handler for the command of a message.
+// ErrUnknown is the error of a function of [Dispatch] for a command that has no handler.
 var ErrUnknown = errors.New("no handler handles the command")
 
 // Dispatch returns a function that passes each message to the handler of its command. It is for

@@ -48,7 +48,7 @@ func (w *wakeup) take(pending map[aggregate.ID]uint64) (count int) {
 
 // Errors of [Read].
 var (
-	// ErrNoWakeup reports that a message is no wake-up, or that it is too large.
+	// ErrNoWakeup reports that a message is not a wake-up, or is too large for one.
 	ErrNoWakeup = errors.New("the message is no wake-up")
 	// ErrOtherJournal reports that a wake-up is about another journal.
 	ErrOtherJournal = errors.New("the wake-up is about another journal")

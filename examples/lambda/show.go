@@ -50,7 +50,7 @@ type world struct {
 	dropped  map[string]int           // records, by the reason
 	accepted map[string]time.Time     // when a customer's booking was accepted
 	replies  []time.Duration          // of accepted bookings
-	mailed   map[string]time.Duration // from then to the mail
+	mailed   map[string]time.Duration // from this time to the customer's mail
 }
 
 // show deploys the functions, makes bookings, and checks them. It returns what has happened to the
@@ -189,7 +189,7 @@ func serve(ctx context.Context, handler http.Handler) (url string, end func(), e
 	}, nil
 }
 
-// complete waits until everything is right and complete.
+// complete waits until each booking has its mail and passes the audit.
 func (w *world) complete(ctx context.Context) (*audit.Truth, error) {
 	a := audit.Audit{Client: w.client, Bank: w.bank, Post: w.post}
 	for n := 0; n*perShow < w.bookings; n++ {
@@ -212,7 +212,7 @@ func (w *world) complete(ctx context.Context) (*audit.Truth, error) {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("it must come to rest: %w", err)
+			return nil, fmt.Errorf("the bookings are not complete in time: %w", err)
 		}
 	}
 }

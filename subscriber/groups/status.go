@@ -30,9 +30,9 @@ type Status struct {
 	// ExternalPositions reports that members store the positions outside of the checkpoint table
 	// (subscriber.Config.Positions). The member that joined last has set it.
 	ExternalPositions bool
-	// LastBurst is the end of the last burst that had something to do (subscriber.Burst). It is
-	// zero if there was none, or if a process that runs for long has joined since. If it is not
-	// zero, bursts do the work of the group, and it needs no members.
+	// LastBurst is the end of the last burst that took shards of the group (subscriber.Burst). It
+	// is zero if there was none, or if a long-running member has joined since. If it is not zero,
+	// the group works in bursts and needs no members.
 	LastBurst time.Time
 	Members   []Member // by number
 	Shards    []Shard  // by number
@@ -67,10 +67,10 @@ type Member struct {
 	// Until is the end of the lease of a burst, which sends no heartbeats. It is zero for other
 	// members.
 	Until time.Time
-	// Dead reports that a burst has not ended by its lease and 2 seconds, or that the last
-	// heartbeat is older than nine eighths of Lease, by the clock of the reader
-	// (journal.Config.Now). Members do not compare clocks: they take over the shards of a member
-	// when they have missed its heartbeats for the time of a lease.
+	// Dead reports, by the clock of the reader (journal.Config.Now), that the last heartbeat is
+	// older than nine eighths of Lease. For a burst it reports that Until was more than 2 seconds
+	// ago. Members do not compare clocks: they take over the shards of a member when they have
+	// missed its heartbeats for the time of a lease.
 	Dead bool
 }
 
@@ -94,10 +94,9 @@ func (s Status) Free() []Shard {
 	return slices.DeleteFunc(slices.Clone(s.Shards), func(s Shard) bool { return s.Owner != 0 })
 }
 
-// NextDue returns the time at which a sweep has something to do although there are no further
-// events: an event that has failed is due again, or a deferred one. It is zero if none is known. A
-// group that works in bursts handles nothing before its next sweep. It costs half a read unit for
-// each shard, with eventual consistency.
+// NextDue returns the time at which the first failed or deferred event is due again. It is zero if
+// there is none. A group that works in bursts handles the event in the first sweep after this time.
+// The call costs half a read unit for each shard, with eventual consistency.
 //
 // Errors: [ErrNoGroup] and those of [Groups.List].
 func (g *Group) NextDue(ctx context.Context) (due time.Time, err error) {

@@ -24,14 +24,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// outcome is what bursts have done of which several run at a time.
+// outcome is the result of a run of concurrent bursts. handled does not include the final sweep.
 type outcome struct {
 	events, handled, conflicts int
 	took                       time.Duration
 }
 
-// concurrently handles events of as many aggregates in bursts, a number of which run at a time.
-// Each has the hints of a batch of events.
+// concurrently commits one event for each of as many aggregates, and then runs bursts for them,
+// with the hints of a batch each. It runs the given number of bursts at a time.
 func concurrently(t *testing.T, shards, bursts, batch, events int) (o outcome) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -91,8 +91,8 @@ func concurrently(t *testing.T, shards, bursts, batch, events int) (o outcome) {
 	return o
 }
 
-// What a burst cannot do because others work on the shards is done by these, and not only by the
-// next sweep.
+// A burst that finds its shards taken hands its hints over to the bursts that hold them. So no
+// event waits for the sweep.
 func TestConcurrentBurstsHandOver(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		o := concurrently(t, 4, 8, 1, 48)

@@ -143,6 +143,7 @@ func (m *Mapping) Run(ctx context.Context) {
 			}
 		}
 		for _, s := range fresh {
+			end := done[*s.ShardId]
 			var parent chan struct{} // nil if it is not listed any more
 			if s.ParentShardId != nil {
 				parent = done[*s.ParentShardId]
@@ -158,7 +159,7 @@ func (m *Mapping) Run(ctx context.Context) {
 					}
 				}
 				m.read(ctx, *s.ShardId)
-				close(done[*s.ShardId])
+				close(end)
 				select {
 				case ended <- struct{}{}:
 				default:

@@ -305,6 +305,22 @@ func TestAChildIsReadAfterItsParent(t *testing.T) {
 	})
 }
 
+func TestShardsThatCloseTogetherAreReadToTheirEnds(t *testing.T) {
+	s := &fakeStream{}
+	const shards = 20
+	for n := range shards {
+		s.open(fmt.Sprint("parent", n), "")
+	}
+	mapped(t, machine.MappingConfig{}, s, func(t *testing.T, r *receiver) {
+		for n := range shards {
+			s.open(fmt.Sprint("child", n), fmt.Sprint("parent", n))
+			s.put(fmt.Sprint("child", n), "a")
+		}
+		time.Sleep(long)
+		assert.Len(t, r.take(), shards)
+	})
+}
+
 func TestAnExpiredIteratorIsReplaced(t *testing.T) {
 	s := one()
 	mapped(t, machine.MappingConfig{}, s, func(t *testing.T, r *receiver) {

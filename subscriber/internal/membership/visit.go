@@ -87,8 +87,8 @@ func (m *Member[W]) enter(ctx context.Context, v Visit) (handed int, entered boo
 			m.number = earlier // it still has to leave
 		}
 	}()
-	// The visitor leaves its earlier visit with the same change. Until then others may hand over
-	// more aggregates.
+	// The change that begins this visit also ends the earlier one. Until then others may hand over
+	// more aggregates to the earlier one, so each attempt adds them to the wanted ones.
 	more := func(r checkpoint.Membership) {
 		if _, handed := m.takeHanded(r, earlier); earlier != 0 && len(handed) > 0 {
 			v.Wanted = v.More(handed)
@@ -154,8 +154,8 @@ func (m *Member[W]) handOver(r checkpoint.Membership, values []string) (next che
 	return r.HandOver(theirs)
 }
 
-// endVisit leaves the group, unless another visitor has handed over aggregates meanwhile. Then it
-// returns true.
+// endVisit leaves the group. If another visitor has handed over aggregates meanwhile, it stays in
+// the group and returns true: the caller visits again.
 func (m *Member[W]) endVisit(ctx context.Context) (again bool) {
 	number, lost := m.number, m.expired.Load()
 	m.leaveBy(m.Closing, func(r checkpoint.Membership) (checkpoint.Membership, bool) {

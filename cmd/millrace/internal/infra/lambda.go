@@ -19,7 +19,7 @@ type Lambda struct {
 	Topics []string
 }
 
-// maxPattern is the longest pattern of a filter that Lambda takes, in bytes.
+// maxPattern is the length of the longest filter pattern that Lambda accepts, in bytes.
 const maxPattern = 4096
 
 // SetLambda adds a function, and the stream to the journal table, which the document must have. It
@@ -86,9 +86,9 @@ func (f filter) expression() string {
 	return "jsonencode({ " + object + " })"
 }
 
-// The settings of the function. What a failed or slow invocation leaves is handled by the sweep of
-// the next minute. So a record or a scheduled event that is older than a minute, the least that
-// Lambda can be told, is dropped.
+// The settings of the function. The sweep of the next minute handles what a failed or slow
+// invocation leaves. So Lambda drops records and scheduled events that are older than maxAge, for
+// which a minute is the smallest value that Lambda accepts.
 const (
 	timeout        = 60 // of an invocation, in seconds
 	memory         = 512
@@ -101,7 +101,7 @@ const (
 
 	scheduleExpression = "rate(1 minute)"
 	zipText            = "Zip file with the executable file bootstrap, for arm64."
-	concurrencyText    = "Instances at a time, reserved from those of the account. More than the shards of the journal and 1 are of no use."
+	concurrencyText    = "Reserved concurrency of the function. More than the number of shards of the journal plus 1 has no effect."
 )
 
 var (
@@ -118,8 +118,9 @@ type alarm struct {
 	comparison, missing          string
 }
 
-// alarms are those of each function. A record older than maxAge is dropped, so the age of the
-// stream stays below that, however far the function is behind.
+// alarms are the alarms of each function. Lambda drops records that are older than maxAge, so the
+// age of the stream stays below maxAge, however far the function is behind. The threshold is half
+// of it.
 var alarms = []alarm{
 	{
 		name: "sweeps", description: "No sweep has ended for 5 minutes.", namespace: "Millrace", metric: "Sweeps", statistic: "Sum",

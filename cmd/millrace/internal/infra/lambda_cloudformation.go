@@ -2,7 +2,7 @@ package infra
 
 import "go.yaml.in/yaml/v3"
 
-// entries are a mapping of a template, whose order stays.
+// entries is a mapping of a template. It keeps its order.
 type entries []entry
 
 type entry struct {
@@ -43,7 +43,7 @@ func (d Document) lambdaParameters() entries {
 	}
 }
 
-// lambdaTemplate returns the function and what belongs to it, by logical id.
+// lambdaTemplate returns the function with its role, triggers and alarms, by logical id.
 func (d Document) lambdaTemplate() (all entries) {
 	if d.lambda == nil {
 		return nil

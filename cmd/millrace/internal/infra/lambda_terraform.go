@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// lambdaResources returns the function and what belongs to it.
+// lambdaResources returns the function with its variables, role, triggers and alarms.
 func (d Document) lambdaResources() []*block {
 	if d.lambda == nil {
 		return nil
@@ -24,8 +24,8 @@ func resource(kind string) *block { return &block{header: fmt.Sprintf("resource 
 func variables() (all []*block) {
 	for _, v := range []struct{ name, description, kind, byDefault string }{
 		{"zip", zipText, "string", quoted("bootstrap.zip")},
-		{"concurrency", concurrencyText + " -1 for no reserve.", "number", strconv.Itoa(concurrency)},
-		{"alarm_actions", "ARNs of what the alarms notify, such as a topic of SNS.", "list(string)", "[]"},
+		{"concurrency", concurrencyText + " -1 reserves nothing.", "number", strconv.Itoa(concurrency)},
+		{"alarm_actions", "ARNs that the alarms notify, such as a topic of SNS.", "list(string)", "[]"},
 	} {
 		b := &block{header: fmt.Sprintf("variable \"lambda_%s\"", v.name)}
 		b.set("description", quoted(v.description))
