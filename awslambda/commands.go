@@ -7,8 +7,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 )
 
-// concurrent is the number of messages that are handled at a time.
-const concurrent = 10
+// maxConcurrent is the number of messages that are handled at a time.
+const maxConcurrent = 10
 
 // execute handles commands. It returns the errors of those that have failed, by message id.
 func (f *Function) execute(ctx context.Context, messages []incoming) map[string]error {
@@ -16,7 +16,7 @@ func (f *Function) execute(ctx context.Context, messages []incoming) map[string]
 		mu      sync.Mutex
 		failed  = map[string]error{}
 		running sync.WaitGroup
-		free    = make(chan struct{}, concurrent)
+		free    = make(chan struct{}, maxConcurrent)
 	)
 	for _, queue := range inOrder(messages) {
 		free <- struct{}{}
@@ -46,12 +46,13 @@ func (f *Function) execute(ctx context.Context, messages []incoming) map[string]
 func inOrder(messages []incoming) (queues [][]incoming) {
 	places := map[string]int{}
 	for _, m := range messages {
-		at, known := places[m.order]
-		if known && m.order != "" {
+		if at, known := places[m.order]; known {
 			queues[at] = append(queues[at], m)
 			continue
 		}
-		places[m.order] = len(queues)
+		if m.order != "" {
+			places[m.order] = len(queues)
+		}
 		queues = append(queues, []incoming{m})
 	}
 	return queues

@@ -54,6 +54,4 @@
 //	Hints           aggregates in the hints of these bursts
 //	Commands        messages that are not wake-ups
 //	CommandFailures messages of these that have failed
-//	Errors          1 if the invocation returns an error, else 0
-//	Duration        time of the invocation, in milliseconds
 package awslambda

@@ -90,9 +90,9 @@ func (f *Function) read(payload []byte) (work, error) {
 			err = f.readChange(&w, r)
 		case "aws:sqs":
 			w.queued++
-			err = f.readMessage(&w, r)
+			f.readMessage(&w, r)
 		case "aws:sns":
-			err = f.readNotification(&w, r.SNS, incoming{id: r.SNS.MessageID})
+			f.readNotification(&w, r.SNS, incoming{id: r.SNS.MessageID})
 		default:
 			err = &EventError{"the source " + printable.Quote(r.EventSource) + " is none of aws:dynamodb, aws:sqs and aws:sns"}
 		}
@@ -136,14 +136,15 @@ func (w *work) hint(id aggregate.ID, version uint64) { w.hints[id] = max(w.hints
 const uuidAttribute = "_watermill_message_uuid"
 
 // readMessage adds a message of SQS.
-func (f *Function) readMessage(w *work, r record) error {
+func (f *Function) readMessage(w *work, r record) {
 	m := incoming{id: r.MessageID}
 	if strings.HasSuffix(r.EventSourceARN, ".fifo") {
 		m.order = r.Attributes["MessageGroupId"]
 	}
 	var n notification
 	if json.Unmarshal([]byte(r.Body), &n) == nil && n.Type == "Notification" && n.MessageID != "" {
-		return f.readNotification(w, n, m)
+		f.readNotification(w, n, m)
+		return
 	}
 	metadata := message.Metadata{}
 	for name, value := range r.MessageAttributes {
@@ -152,27 +153,23 @@ func (f *Function) readMessage(w *work, r record) error {
 			metadata[name] = string(value.BinaryValue)
 		}
 	}
-	return f.add(w, m, r.MessageID, r.Body, metadata)
+	f.add(w, m, r.MessageID, r.Body, metadata)
 }
 
 // readNotification adds a message of SNS, which came directly or as m of SQS.
-func (f *Function) readNotification(w *work, n notification, m incoming) error {
+func (f *Function) readNotification(w *work, n notification, m incoming) {
 	metadata := message.Metadata{}
 	for name, value := range n.MessageAttributes {
 		metadata[name] = value.Value
-		if value.Type == "Binary" {
-			binary, err := base64.StdEncoding.DecodeString(value.Value)
-			if err != nil {
-				return &EventError{"decode the attribute " + printable.Quote(name) + " of a message of SNS: " + err.Error()}
-			}
+		if binary, err := base64.StdEncoding.DecodeString(value.Value); value.Type == "Binary" && err == nil {
 			metadata[name] = string(binary)
 		}
 	}
-	return f.add(w, m, n.MessageID, n.Message, metadata)
+	f.add(w, m, n.MessageID, n.Message, metadata)
 }
 
 // add adds a message: a wake-up or a command.
-func (f *Function) add(w *work, m incoming, id, payload string, metadata message.Metadata) error {
+func (f *Function) add(w *work, m incoming, id, payload string, metadata message.Metadata) {
 	versions, err := wakeup.Read(f.config.Journal, []byte(payload))
 	if errors.Is(err, wakeup.ErrNoWakeup) {
 		if uuid := metadata[uuidAttribute]; uuid != "" {
@@ -182,13 +179,12 @@ func (f *Function) add(w *work, m incoming, id, payload string, metadata message
 		m.Message = message.NewMessage(id, []byte(payload))
 		m.Metadata = metadata
 		w.commands = append(w.commands, m)
-		return nil
+		return
 	}
-	for id, version := range versions { // no versions if the wake-up is about another journal
+	for id, version := range versions { // none if it is about another journal
 		w.hint(id, version)
 	}
 	w.wakeups = append(w.wakeups, m.id)
-	return nil
 }
 
 // reply returns the reply of an invocation, from the errors of messages and the error of the burst.

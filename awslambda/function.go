@@ -108,19 +108,16 @@ func New(config Config, logger watermill.LoggerAdapter) (*Function, error) {
 // Errors: [*EventError], those of Config.CatchUp, and those of Config.Commands if all messages have
 // failed. The package comment says what Lambda does then.
 func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
-	began := time.Now()
 	if deadline, limited := ctx.Deadline(); limited { // time for the reply
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-min(time.Until(deadline)/10, time.Second)))
 		defer cancel()
 	}
-	m := metrics{"Errors": 0}
+	m := metrics{}
 	reply, err := f.handle(ctx, event, m)
 	if err != nil {
 		f.logger.Error("The invocation has failed", err, nil)
-		m["Errors"] = 1
 	}
-	m["Duration"] = float64(time.Since(began).Microseconds()) / 1000
 	f.writeMetrics(m)
 	return reply, err
 }
@@ -130,9 +127,10 @@ func (f *Function) handle(ctx context.Context, event []byte, m metrics) (reply [
 	if err != nil {
 		return nil, err
 	}
-	failed := f.execute(ctx, w.commands)
+	failed := map[string]error{}
 	if len(w.commands) > 0 {
-		m["Commands"], m["CommandFailures"] = float64(len(w.commands)), float64(len(failed))
+		failed = f.executeBefore(ctx, w)
+		m["Commands"], m["CommandFailures"] = len(w.commands), len(failed)
 	}
 	var left remaining
 	if w.sweep || len(w.hints) > 0 { // without hints CatchUp is a sweep
@@ -144,9 +142,9 @@ func (f *Function) handle(ctx context.Context, event []byte, m metrics) (reply [
 			failed[id] = err
 		}
 	case w.sweep:
-		m["Sweeps"], m["Left"] = 1, float64(left.Left)
+		m["Sweeps"], m["Left"] = 1, left.Left
 	case len(w.hints) > 0:
-		m["Bursts"], m["Hints"] = 1, float64(len(w.hints))
+		m["Bursts"], m["Hints"] = 1, len(w.hints)
 	}
 	if f.config.Wakeups != nil {
 		if late := f.config.Wakeups.Flush(ctx); late != nil {
@@ -157,6 +155,16 @@ func (f *Function) handle(ctx context.Context, event []byte, m metrics) (reply [
 		return json.Marshal(left)
 	}
 	return w.reply(failed, err)
+}
+
+// executeBefore handles the commands. A burst that follows has half of the time.
+func (f *Function) executeBefore(ctx context.Context, w work) map[string]error {
+	if deadline, limited := ctx.Deadline(); limited && len(w.hints) > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/2))
+		defer cancel()
+	}
+	return f.execute(ctx, w.commands)
 }
 
 // remaining is the reply to a schedule.

@@ -8,10 +8,13 @@ import (
 )
 
 // metrics are the values of the metrics of an invocation, by name.
-type metrics map[string]float64
+type metrics map[string]int
 
-// writeMetrics writes a line in the embedded metric format of CloudWatch.
+// writeMetrics writes a line in the embedded metric format of CloudWatch, if there are metrics.
 func (f *Function) writeMetrics(m metrics) {
+	if len(m) == 0 {
+		return
+	}
 	type metric struct{ Name, Unit string }
 	type set struct {
 		Namespace  string
@@ -23,11 +26,7 @@ func (f *Function) writeMetrics(m metrics) {
 		s.Dimensions[0], line["FunctionName"] = []string{"FunctionName"}, f.name
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		unit := "Count"
-		if name == "Duration" {
-			unit = "Milliseconds"
-		}
-		line[name], s.Metrics = m[name], append(s.Metrics, metric{name, unit})
+		line[name], s.Metrics = m[name], append(s.Metrics, metric{name, "Count"})
 	}
 	line["_aws"] = map[string]any{"Timestamp": time.Now().UnixMilli(), "CloudWatchMetrics": []set{s}}
 	text, err := json.Marshal(line)
