@@ -441,7 +441,8 @@ func TestAnInvocationWritesALineOfMetrics(t *testing.T) {
 // Wrong events cause no sweep, and nothing panics.
 func FuzzInvoke(f *testing.F) {
 	for _, seed := range []object{
-		records(notified(wakeup1)), records(queued("1", wakeup2)), records(queued("1", "x")), {"detail-type": "Scheduled Event"},
+		records(notified(wakeup1)), records(queued("1", wakeup2)), records(queued("1", "x")),
+		{"detail-type": "Scheduled Event"},
 		records(change("INSERT", "journal", object{"pkey": object{"S": "order/1"}, "skey": object{"N": "1"}})),
 	} {
 		payload, err := json.Marshal(seed)

@@ -295,7 +295,8 @@ func (w world) tellsTheEventOfAKey() {
 
 	attributes := w.Config.Attributes
 	for _, key := range []table.Item{
-		{}, w.Layout.DescriptorKey(), w.Layout.CommandKey("1"),
+		{},
+		w.Layout.DescriptorKey(), w.Layout.CommandKey("1"),
 		{attributes.PartitionKey: table.StringValue("account/1"), attributes.SortKey: table.StringValue("account-1-1")},
 		{attributes.PartitionKey: table.StringValue("account-1"), attributes.SortKey: table.StringValue("account-1-0")},
 		{attributes.PartitionKey: table.StringValue("account-1"), attributes.SortKey: table.StringValue("-")},
