@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -128,7 +129,7 @@ func (s *subscription) takeHanded(values []string) (wanted []int) {
 			s.visit.hints[n] = map[aggregate.ID]uint64{}
 			wanted = append(wanted, n)
 		}
-		s.visit.hints[n][id] = 1
+		s.visit.hints[n][id] = math.MaxUint64 // its version is not handed over
 	}
 	return wanted
 }
