@@ -468,6 +468,28 @@ func TestABurstHandsAggregatesOverToAnother(t *testing.T) {
 	})
 }
 
+// The group has handled events of the aggregate before.
+func TestABurstHandsAnAggregateOverThatTheGroupKnows(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		first, second := &bursts{t: t, config: quick(j)}, &bursts{t: t, config: quick(open(t, client))}
+		write(t, j, "y", 0, 5)
+		first.run(t.Context())
+		first.take()
+		first.handle = func(msg *message.Message) error {
+			if string(msg.Payload) == "x/1" {
+				write(t, second.config.Journal, "y", 5, 2)
+				assert.Zero(t, second.run(t.Context(), hint("y", 7)))
+			}
+			return nil
+		}
+		write(t, j, "x", 0, 1)
+		assert.Zero(t, first.run(t.Context(), hint("x", 1)))
+		assert.Equal(t, append(expect("x", 1, 1), expect("y", 6, 7)...), first.take())
+	})
+}
+
 // An event that ends the process is given up like one that fails. Others are not suspected.
 func TestAnEventThatEndsTheProcessIsParked(t *testing.T) {
 	t.Parallel()
