@@ -191,6 +191,62 @@ func TestWhatAHintLeadsToIsReadConsistently(t *testing.T) {
 	})
 }
 
+// A sweep hands the shards on which others work over to these, so that it never misses one.
+func TestABurstAlsoSweepsForASweep(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b, other := &bursts{t: t, config: quick(j)}, &bursts{t: t, config: quick(open(t, client))}
+		b.run(t.Context()) // makes the group
+		write(t, j, "lost", 0, 1)
+		write(t, j, "x", 0, 1)
+		b.handle = func(*message.Message) error {
+			time.Sleep(2 * time.Second)
+			return nil
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			assert.Zero(t, b.run(t.Context(), hint("x", 1)))
+		}()
+		time.Sleep(time.Second)
+		assert.Zero(t, other.run(t.Context()), "the other burst does it")
+		<-ended
+		assert.Equal(t, []string{"lost/1", "x/1"}, b.take())
+		assert.Empty(t, other.take())
+	})
+}
+
+// What is handed over to a burst that has no more time is counted, and the next one does it.
+func TestWhatIsHandedOverTooLateIsLeft(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b, other := &bursts{t: t, config: quick(j)}, &bursts{t: t, config: quick(open(t, client))}
+		b.run(t.Context()) // makes the group
+		write(t, j, "x", 0, 100)
+		write(t, j, "y", 0, 1)
+		b.handle = func(*message.Message) error {
+			time.Sleep(2 * time.Second)
+			return nil
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			assert.Equal(t, 2, b.run(ctx, hint("x", 100)).Aggregates, "x and y")
+		}()
+		time.Sleep(time.Second)
+		assert.Zero(t, other.run(t.Context(), hint("y", 1)), "the other burst does it")
+		<-ended
+		assert.NotContains(t, b.take(), "y/1")
+		write(t, j, "z", 0, 1)
+		other.run(t.Context(), hint("z", 1))
+		assert.Subset(t, other.take(), []string{"y/1", "z/1"})
+	})
+}
+
 // Operators see that no process is missing.
 func TestOperatorsSeeThatAGroupWorksInBursts(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -56,7 +57,9 @@ type subscription struct {
 	burst *burst
 	inbox *inbox
 	visit *visit
-	since time.Time // when the subscription began
+	// acceptsUntil is the time until which a visit takes commits of this process, in nanoseconds.
+	acceptsUntil atomic.Int64
+	since        time.Time // when the subscription began
 }
 
 const (

@@ -46,7 +46,7 @@ func (s *subscription) newTerm(of membership.Term) *term {
 		},
 		abandoned: make(chan struct{}), stopping: make(chan struct{}),
 	}
-	t.sweep = s.visit != nil && (s.visit.sweep || t.unclean)
+	t.sweep = s.visit != nil && (s.visit.sweep || s.visit.swept[of.Shard] || t.unclean)
 	t.messageCtx, t.cancelMessage = context.WithCancel(context.WithoutCancel(s.ctx))
 	return t
 }

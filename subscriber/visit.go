@@ -15,7 +15,8 @@ import (
 
 // visit is what a subscription does in a burst at a time: a sweep of shards, or hints by shard.
 type visit struct {
-	sweep bool
+	sweep bool         // all shards
+	swept map[int]bool // shards that another visitor has left to this one
 	hints map[int]map[aggregate.ID]uint64
 }
 
@@ -26,6 +27,10 @@ const (
 	soonFailures = 3
 )
 
+// acceptFor is the time in which a visit takes commits of this process. Later ones are for the next
+// visit. Otherwise a visit could last until the deadline, and do nothing of what was handed over.
+const acceptFor = 5 * time.Second
+
 // hintsAtOnce is the number of hints that are checked before their shards are visited.
 const hintsAtOnce = 1000
 
@@ -33,7 +38,7 @@ const hintsAtOnce = 1000
 func (s *subscription) watch() (stop func()) {
 	return s.journal.Watch(s.topic, func(id aggregate.ID, version uint64) {
 		sh, found := s.member.Work(s.journal.Shard(id))
-		if !found || !sh.sequencer.Wake(id, version) {
+		if !found || time.Now().UnixNano() > s.acceptsUntil.Load() || !sh.sequencer.Wake(id, version) {
 			s.inbox.add(id, version)
 		}
 	})
@@ -100,29 +105,48 @@ func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggre
 	}
 	s.visit = v
 	var values []string
+	for _, n := range wanted {
+		if sweep {
+			values = append(values, checkpoint.SweepOf(n))
+		}
+	}
 	for _, hints := range v.hints {
 		for id := range hints {
 			values = append(values, id.Value)
 		}
 	}
-	visited, handed := s.member.Visit(ctx, membership.Visit{
+	s.acceptsUntil.Store(time.Now().Add(acceptFor).UnixNano())
+	visited, handed, left := s.member.Visit(ctx, membership.Visit{
 		Seen: seen, Since: s.since, Wanted: wanted, Values: values, Until: s.burst.deadline, More: s.takeHanded,
 	})
+	missed := 0
 	for _, n := range wanted {
-		if !slices.Contains(visited, n) {
-			// Another visitor handles what was handed over.
-			s.burst.leave(max(0, len(v.hints[n])-handed), time.Time{})
-			handed -= min(handed, len(v.hints[n]))
+		switch {
+		case slices.Contains(visited, n):
+		case sweep: // it may have unhandled events
+			missed++
+		default:
+			missed += len(v.hints[n])
 		}
 	}
+	s.burst.leave(left+max(0, missed-handed), time.Time{}) // other visitors do what was handed over
 	return nil
 }
 
 // takeHanded makes the visit that handles what other visitors have handed over, and returns its
 // shards.
 func (s *subscription) takeHanded(values []string) (wanted []int) {
-	s.visit = &visit{hints: map[int]map[aggregate.ID]uint64{}}
+	s.acceptsUntil.Store(time.Now().Add(acceptFor).UnixNano())
+	s.visit = &visit{swept: map[int]bool{}, hints: map[int]map[aggregate.ID]uint64{}}
 	for _, value := range values {
+		if n, is := checkpoint.SweptShard(value); is && n < s.config.Journal.Shards() {
+			s.visit.swept[n] = true
+			if s.visit.hints[n] == nil {
+				s.visit.hints[n] = map[aggregate.ID]uint64{}
+				wanted = append(wanted, n)
+			}
+			continue
+		}
 		id := aggregate.ID{Type: s.topic, Value: value}
 		n := s.journal.Shard(id)
 		if s.visit.hints[n] == nil {
@@ -184,8 +208,9 @@ func (s *subscription) shardsOf(ctx context.Context, seen checkpoint.Membership,
 	return shards, nil
 }
 
-// shardsToSweep returns the shards that may have something to do. It costs half a read unit for the
-// row of the cursor of each shard, and half a one for each partition of its tail.
+// shardsToSweep returns the shards that may have something to do, also those on which other
+// visitors work, which sweep them then. It costs half a read unit for the row of the cursor of each
+// shard, and half a one for each partition of its tail.
 func (s *subscription) shardsToSweep(ctx context.Context, seen checkpoint.Membership) (shards []int, err error) {
 	all := make([]int, s.config.Journal.Shards())
 	for n := range all {
@@ -194,7 +219,7 @@ func (s *subscription) shardsToSweep(ctx context.Context, seen checkpoint.Member
 	if !seen.Exists() {
 		return all, nil
 	}
-	free := s.member.Free(seen, all)
+	free, handed := s.member.Free(seen, all), s.member.Handed(seen)
 	cursors, err := s.checkpoint.Cursors(ctx, s.shardOf(seen, 0).Group, s.topic, free)
 	if err != nil {
 		return nil, err
@@ -203,7 +228,7 @@ func (s *subscription) shardsToSweep(ctx context.Context, seen checkpoint.Member
 	var reads []func() error
 	for i, n := range free {
 		c := cursors[n]
-		if c.Epoch != seen.Epochs[n] || !c.Due.After(s.now()) || s.mustReconcile(c.Reconciled) {
+		if slices.Contains(handed, n) || c.Epoch != seen.Epochs[n] || !c.Due.After(s.now()) || s.mustReconcile(c.Reconciled) {
 			found[i] = true
 			continue
 		}
@@ -221,7 +246,7 @@ func (s *subscription) shardsToSweep(ctx context.Context, seen checkpoint.Member
 			shards = append(shards, n)
 		}
 	}
-	return shards, err
+	return append(shards, s.member.Visited(seen)...), err
 }
 
 // mustReconcile reports whether a sweep must reconcile a shard.

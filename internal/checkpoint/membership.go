@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -47,7 +49,8 @@ type Membership struct {
 	Unfenced []Term
 	// Ended holds the generations of before the last reset, as far as they have rows.
 	Ended Ended
-	// Handed holds the values of ids that visitors have handed to those that work on their shards.
+	// Handed holds what visitors have handed to those that work on the shards: values of ids, and
+	// of [SweepOf]. What is left when a visitor leaves is for the next one.
 	Handed []string
 	// Burst is the end of the last visit. It is zero if a member with a share has joined since.
 	Burst time.Time
@@ -338,7 +341,20 @@ const (
 	maxHandedBytes = 2 << 10
 )
 
-// HandOver adds values of ids, and returns how many it has added before there were too many.
+// SweepOf returns the value that hands the sweep of a shard over.
+func SweepOf(shard int) string { return sweepMark + strconv.Itoa(shard) }
+
+const sweepMark = "\x00sweep/"
+
+// SweptShard reverses SweepOf. It returns false for the value of an id.
+func SweptShard(value string) (shard int, is bool) {
+	digits, is := strings.CutPrefix(value, sweepMark)
+	shard, err := strconv.Atoi(digits)
+	return shard, is && err == nil
+}
+
+// HandOver adds values of ids and of [SweepOf], and returns how many it has added before there were
+// too many.
 func (r Membership) HandOver(values []string) (next Membership, added int) {
 	next = r.clone()
 	size := 0
@@ -347,7 +363,8 @@ func (r Membership) HandOver(values []string) (next Membership, added int) {
 	}
 	for _, value := range values {
 		if !slices.Contains(next.Handed, value) {
-			if size += len(value); len(next.Handed) == maxHanded || size > maxHandedBytes {
+			_, sweep := SweptShard(value)
+			if size += len(value); !sweep && (len(next.Handed) >= maxHanded || size > maxHandedBytes) {
 				break
 			}
 			next.Handed = append(next.Handed, value)

@@ -15,7 +15,8 @@ import (
 type Visit struct {
 	// Seen is the membership that the caller has read.
 	Seen checkpoint.Membership
-	// Wanted are shards. Values are the values of ids of aggregates on them that may have events.
+	// Wanted are shards. Values is what to hand over if other visitors work on the shards: values
+	// of ids of aggregates that may have events, and of checkpoint.SweepOf.
 	Wanted []int
 	Values []string
 	// Since is the time at which the visitor began. A new group begins then.
@@ -29,12 +30,12 @@ type Visit struct {
 
 // Visit takes those of the wanted shards that no one works on, and frees them when the work on them
 // has ended by itself or because ctx has ended. It returns these shards. It hands aggregates on
-// shards of other visitors over to these, and returns the number of those. If the group is paused,
-// it does nothing.
-func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed int) {
+// shards of other visitors over to these, and returns the number of those. left counts what others
+// have handed to this visitor too late. If the group is paused, it does nothing.
+func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed, left int) {
 	defer context.AfterFunc(ctx, m.stopAll)()
 	m.number = 0
-	for again := len(v.Wanted) > 0; again; {
+	for again := len(v.Wanted)+len(v.Values) > 0; again; {
 		added, entered := m.enter(ctx, v)
 		if handed += added; !entered {
 			m.leaveBy(m.Closing, func(r checkpoint.Membership) (checkpoint.Membership, bool) {
@@ -45,10 +46,10 @@ func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed i
 		visited = append(visited, m.membership.Of(m.number)...)
 		m.awaitEnd(ctx)
 		m.expiry.Stop()
-		again = m.endVisit(ctx)
+		again, left = m.endVisit(ctx)
 		v.Wanted, v.Values, v.Seen = nil, nil, m.membership
 	}
-	return visited, handed
+	return visited, handed, left
 }
 
 // awaitEnd waits for the end of the work on all shards. It ends the work if the group is paused,
@@ -89,20 +90,24 @@ func (m *Member[W]) enter(ctx context.Context, v Visit) (handed int, entered boo
 	}()
 	// The change that begins this visit also ends the earlier one. Until then others may hand over
 	// more aggregates to the earlier one, so each attempt adds them to the wanted ones.
-	more := func(r checkpoint.Membership) {
-		if _, handed := m.takeHanded(r, earlier); earlier != 0 && len(handed) > 0 {
+	leave := func(r checkpoint.Membership) checkpoint.Membership {
+		if earlier == 0 {
+			return r
+		}
+		next, handed := m.takeHanded(r, earlier)
+		if len(handed) > 0 {
 			v.Wanted = v.More(handed)
 		}
+		return m.left(next, earlier, unfenced)
 	}
 	for moved := 0; ctx.Err() == nil; moved++ {
 		seen := v.Seen
-		more(seen)
-		free := m.Free(m.left(seen, earlier, unfenced), v.Wanted)
+		left := leave(seen)
+		free := m.Free(left, v.Wanted)
 		if len(free) > 0 {
 			entered = m.join(ctx, seen, func(next checkpoint.Membership, joining checkpoint.Member) (checkpoint.Membership, uint64, []int) {
 				v.Seen = next
-				more(next)
-				next = m.left(next, earlier, unfenced)
+				next = leave(next)
 				if free = m.Free(next, v.Wanted); len(free) == 0 {
 					return next, 0, nil
 				}
@@ -143,7 +148,7 @@ func (m *Member[W]) enter(ctx context.Context, v Visit) (handed int, entered boo
 func (m *Member[W]) handOver(r checkpoint.Membership, values []string) (next checkpoint.Membership, handed int) {
 	var theirs []string
 	for _, value := range values {
-		owner, is := r.Members[r.Owners[m.ShardOf(value)]]
+		owner, is := r.Members[r.Owners[m.shardOf(value)]]
 		if is && !owner.Until.IsZero() {
 			theirs = append(theirs, value)
 		}
@@ -154,35 +159,61 @@ func (m *Member[W]) handOver(r checkpoint.Membership, values []string) (next che
 	return r.HandOver(theirs)
 }
 
-// endVisit leaves the group. If another visitor has handed over aggregates meanwhile, it stays in
-// the group and returns true: the caller visits again.
-func (m *Member[W]) endVisit(ctx context.Context) (again bool) {
+// endVisit leaves the group, unless other visitors have handed something over meanwhile. Then again
+// is true. If there is no time for that, it stays in the membership for the next visitor, and left
+// is how much it is.
+func (m *Member[W]) endVisit(ctx context.Context) (again bool, left int) {
 	number, lost := m.number, m.expired.Load()
 	m.leaveBy(m.Closing, func(r checkpoint.Membership) (checkpoint.Membership, bool) {
 		if lost {
 			return r.Leave(number), true
 		}
 		_, handed := m.takeHanded(r, number)
-		again = len(handed) > 0 && ctx.Err() == nil
+		left, again = len(handed), len(handed) > 0 && ctx.Err() == nil
 		return m.left(r, number, m.unfenced), !again
 	})
-	return again
+	return again, left
 }
 
 // takeHanded removes what was handed to a visitor, and returns it.
 func (m *Member[W]) takeHanded(r checkpoint.Membership, number uint64) (checkpoint.Membership, []string) {
-	return r.TakeHanded(func(value string) bool { return r.Owners[m.ShardOf(value)] == number })
+	return r.TakeHanded(func(value string) bool { return r.Owners[m.shardOf(value)] == number })
 }
 
-// left returns a membership without a visitor whose work has ended, and without what was handed to
-// it.
+// shardOf returns the shard of a value that is handed over.
+func (m *Member[W]) shardOf(value string) int {
+	if n, sweep := checkpoint.SweptShard(value); sweep && n >= 0 && n < len(m.shards) {
+		return n
+	}
+	return m.ShardOf(value)
+}
+
+// Handed returns the shards of what was handed over in a membership.
+func (m *Member[W]) Handed(r checkpoint.Membership) (shards []int) {
+	for _, value := range r.Handed {
+		shards = append(shards, m.shardOf(value))
+	}
+	return shards
+}
+
+// Visited returns the shards on which other visitors work.
+func (m *Member[W]) Visited(r checkpoint.Membership) (shards []int) {
+	gone := m.gone(r)
+	for n, owner := range r.Owners {
+		if state, is := r.Members[owner]; is && !state.Until.IsZero() && !slices.Contains(gone, owner) {
+			shards = append(shards, n)
+		}
+	}
+	return shards
+}
+
+// left returns a membership without a visitor whose work has ended.
 func (m *Member[W]) left(r checkpoint.Membership, number uint64, unfenced map[checkpoint.Term]struct{}) checkpoint.Membership {
 	if _, is := r.Members[number]; !is {
 		return r
 	}
 	own := r.Of(number)
-	next, _ := m.takeHanded(r, number)
-	next = next.Release(number, own)
+	next := r.Release(number, own)
 	for _, n := range own {
 		t := checkpoint.Term{Shard: n, Epoch: r.Epochs[n]}
 		if _, is := unfenced[t]; is {
