@@ -2,6 +2,8 @@ package awslambda
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"sync"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -10,35 +12,60 @@ import (
 // maxConcurrent is the number of messages that are handled at a time.
 const maxConcurrent = 10
 
-// execute handles commands. It returns the errors of those that have failed, by message id.
+// errUnfinished is the error of a message whose handler has not returned in time.
+var errUnfinished = errors.New("the handler has not returned in time")
+
+// execute handles commands until ctx ends. It returns the errors of those that have failed, by
+// message id.
 func (f *Function) execute(ctx context.Context, messages []incoming) map[string]error {
-	var (
-		mu      sync.Mutex
-		failed  = map[string]error{}
-		running sync.WaitGroup
-		free    = make(chan struct{}, maxConcurrent)
-	)
+	var mu sync.Mutex
+	failed := map[string]error{}
+	for _, m := range messages {
+		failed[m.id] = errUnfinished
+	}
+	queues, ended := make(chan []incoming, len(messages)), make(chan struct{})
 	for _, queue := range inOrder(messages) {
-		free <- struct{}{}
+		queues <- queue
+	}
+	close(queues)
+	var running sync.WaitGroup
+	for range min(maxConcurrent, len(messages)) {
 		running.Add(1)
 		go func() {
 			defer running.Done()
-			defer func() { <-free }()
-			var err error
-			for _, m := range queue {
-				if err == nil {
-					err = f.command(ctx, m)
-				}
-				if err != nil {
+			for queue := range queues {
+				f.inTurn(ctx, queue, func(m incoming, err error) {
 					mu.Lock()
-					failed[m.id] = err
-					mu.Unlock()
-				}
+					defer mu.Unlock()
+					if failed[m.id] = err; err == nil {
+						delete(failed, m.id)
+					}
+				})
 			}
 		}()
 	}
-	running.Wait()
-	return failed
+	go func() {
+		defer close(ended)
+		running.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return maps.Clone(failed)
+}
+
+// inTurn handles messages one by one. After one that fails, the others fail.
+func (f *Function) inTurn(ctx context.Context, messages []incoming, done func(incoming, error)) {
+	var err error
+	for _, m := range messages {
+		if err == nil {
+			err = f.command(ctx, m)
+		}
+		done(m, err)
+	}
 }
 
 // inOrder returns one queue for each message group, and one for each message without a group. The

@@ -179,6 +179,9 @@ func (f *Function) catchUp(ctx context.Context, versions map[aggregate.ID]uint64
 		hints = append(hints, subscriber.Hint{Aggregate: id, Version: version})
 	}
 	left, err := f.config.CatchUp(ctx, hints...)
+	if err == nil && left.Aggregates > 0 {
+		err = ctx.Err() // there was no time
+	}
 	r := remaining{Left: left.Aggregates}
 	if !left.Due.IsZero() {
 		r.Due = &left.Due

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/awslambda"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -394,6 +396,40 @@ func TestAnInvocationEndsBeforeTheDeadline(t *testing.T) {
 	reply, err := f.Invoke(ended, payload)
 	require.NoError(t, err)
 	assert.JSONEq(t, failures("2"), string(reply), "a command that cannot be handled in time")
+	assert.Len(t, given, 3, "only the burst, which finds that nothing is left")
+}
+
+// A handler that hangs costs its own message, and the burst has its time.
+func TestACommandThatIgnoresItsContextHasFailed(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		release := make(chan struct{})
+		w := setup(t, journal.Packed, func(msg *message.Message) error {
+			switch string(msg.Payload) {
+			case "hangs":
+				<-release
+			case "ends":
+				runtime.Goexit()
+			}
+			return nil
+		})
+		payload, err := json.Marshal(records(queued("1", "hangs"), queued("2", "good"), queued("3", wakeup1), queued("4", "ends")))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		reply, err := w.function.Invoke(ctx, payload)
+		require.NoError(t, err)
+		assert.JSONEq(t, failures("1", "4"), string(reply))
+		assert.Len(t, w.took(), 1)
+		assert.Less(t, time.Since(began), 31*time.Second)
+		close(release)
+
+		w.left.Aggregates = 1
+		cancel()
+		_, err = w.function.Invoke(ctx, payload)
+		require.ErrorIs(t, err, context.Canceled, "the wake-up is not deleted")
+	})
 }
 
 func TestAnInvocationWritesALineOfMetrics(t *testing.T) {
