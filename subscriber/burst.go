@@ -25,7 +25,7 @@ import (
 //
 // A burst visits shards: it takes those on which no one works, and frees them at its end. A process
 // that runs for long keeps its shards, and finds the events by its own reads. Another burst is
-// given up to 50 aggregates, and handles them before it ends.
+// given up to 50 aggregates, or the shards to sweep, and does that before it ends.
 //
 // The first burst makes a new group. A group that starts [Now] then begins, so run a sweep when it
 // is deployed.
