@@ -14,7 +14,7 @@ import (
 )
 
 // Each takes DynamoDB Local about 130 requests.
-var bookings = flag.Int("lambda.bookings", 60, "number of bookings")
+var bookings = flag.Int("lambda.bookings", 40, "number of bookings")
 
 // TestMain runs a function if the machine has started this program.
 func TestMain(m *testing.M) {
