@@ -350,7 +350,7 @@ const sweepMark = "\x00sweep/"
 func SweptShard(value string) (shard int, is bool) {
 	digits, is := strings.CutPrefix(value, sweepMark)
 	shard, err := strconv.Atoi(digits)
-	return shard, is && err == nil
+	return shard, is && err == nil && shard >= 0
 }
 
 // HandOver adds values of ids and of [SweepOf], and returns how many it has added before there were

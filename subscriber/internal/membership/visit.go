@@ -182,7 +182,7 @@ func (m *Member[W]) takeHanded(r checkpoint.Membership, number uint64) (checkpoi
 
 // shardOf returns the shard of a value that is handed over.
 func (m *Member[W]) shardOf(value string) int {
-	if n, sweep := checkpoint.SweptShard(value); sweep && n >= 0 && n < len(m.shards) {
+	if n, sweep := checkpoint.SweptShard(value); sweep && n < len(m.shards) {
 		return n
 	}
 	return m.ShardOf(value)
