@@ -34,7 +34,7 @@ func beforeAnOutage(t *testing.T, shards, aggregates, most int) subscriber.Confi
 func TestFailingAggregatesOfAllShardsShareOneLimit(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		const shards, aggregates, most = 8, 1_500, 256
+		const shards, aggregates, most = 8, 1_000, 128
 		config := beforeAnOutage(t, shards, aggregates, most)
 		sub, messages := subscribe(t, config)
 		stop := make(chan struct{})
@@ -70,7 +70,7 @@ func TestFailingAggregatesOfAllShardsShareOneLimit(t *testing.T) {
 func TestFailingAggregatesDoNotAddUpOverRestarts(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		const shards, aggregates, most = 4, 3_000, 128
+		const shards, aggregates, most = 4, 1_200, 128
 		config := beforeAnOutage(t, shards, aggregates, most)
 		for restart := range 3 {
 			sub, messages := subscribe(t, config)

@@ -102,6 +102,28 @@ func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 	})
 }
 
+// Bursts count on, see TestStopAndBlockCountAcrossBursts.
+func TestStopCountsFromTheLastChangeOfTheOwner(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := open(t, create(t, 1))
+		config := shortLease(j)
+		config.Failures = subscriber.Stop(3)
+		write(t, j, "x", 0, 1)
+		for range 3 {
+			sub, messages := subscribe(t, config)
+			nack(t, messages, "x/1", 2)
+			receive(t, messages) // in the handler while the member ends
+			require.NoError(t, sub.Close())
+			require.Nil(t, state(t, j).Stopped)
+		}
+		_, messages := subscribe(t, config)
+		nack(t, messages, "x/1", 3)
+		atRest(t, j)
+		assert.NotNil(t, state(t, j).Stopped)
+	})
+}
+
 func TestAGroupThatWasStoppedAndResumedAtOnceIsNotStoppedByARepeatedWrite(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)

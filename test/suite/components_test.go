@@ -30,6 +30,9 @@ var ownTests = []string{"pubsub_test.go", "pubsub_internal_test.go", "pubsub_ben
 // failsAfter is a time limit after which a test fails.
 var failsAfter = regexp.MustCompile(`time\.After\([^\n]*\):(\n.*(Fatal|Fail|Error)\()`)
 
+// topLevel is the beginning of a test.
+var topLevel = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
 // readsFor is a time limit of a read that must return all messages.
 var readsFor = regexp.MustCompile(`(BulkRead\([^\n]*), time\.Second(\*10)?\)`)
 
@@ -37,11 +40,13 @@ var readsFor = regexp.MustCompile(`(BulkRead\([^\n]*), time\.Second(\*10)?\)`)
 // a busy machine. The reader of router_test.go acks each message that it reads. It must not ack a
 // message before the handler nacks it, and the handler must not nack twice.
 var corrections = map[string][]string{
+	"components/delay/publisher_test.go":     {"delayedUntil, 1*time.Second", "delayedUntil, time.Minute"},
 	"components/fanin/fanin_test.go":         {"cancelAfter = time.Millisecond * 100", "cancelAfter = 5 * time.Second"},
 	"components/forwarder/forwarder_test.go": {"time.Second*5", "time.Minute"},
 	"message/router_test.go": {
 		"messageReceived <- msg\n\n\t\t\tif !internal", "messageReceived <- msg.Copy()\n\n\t\t\tif !internal",
 		"msg.Nack()\n\t\t\t\tclose(nackSend)", "close(nackSend)\n\t\t\t\tmsg.Nack()",
+		"3*time.Second, 5*time.Millisecond", "time.Minute, 5*time.Millisecond", "1*time.Second,\n\t\t1*time.Millisecond", "time.Minute, time.Millisecond",
 	},
 	"message/router/middleware/deduplicator_test.go": {"time.Millisecond*50", "5*time.Second", "wait := time.Millisecond * 5", "wait := 2 * time.Second"},
 	"pubsub/gochannel/fanout_test.go": {
@@ -56,12 +61,13 @@ func TestWatermillsComponentsWorkWithOurPubSub(t *testing.T) {
 		t.Skip("compiles Watermill and the library")
 	}
 	folder := copyWatermill(t)
-	packages := usersOfGoChannel(t, folder)
+	packages, tests := usersOfGoChannel(t, folder)
 	require.Subset(t, packages, []string{
 		"components/cqrs", "components/delay", "components/fanin", "components/forwarder", "components/requeuer", "components/requestreply",
 		"message", "message/router/middleware", "pubsub/gochannel",
 	})
-	results, stderr := runTests(t, folder, packages)
+	require.Greater(t, len(tests), 50)
+	results, stderr := runTests(t, folder, packages, tests)
 	for _, name := range packages {
 		assert.Equal(t, "pass", results[name].result, "%s\n%s%s", name, results[name].output, stderr)
 	}
@@ -75,9 +81,9 @@ func TestWatermillsComponentsWorkWithOurPubSub(t *testing.T) {
 type result struct{ result, output string }
 
 // runTests returns the results of packages and of tests, by the name of the package and the test.
-func runTests(t *testing.T, folder string, packages []string) (results map[string]result, stderr string) {
+func runTests(t *testing.T, folder string, packages, tests []string) (results map[string]result, stderr string) {
 	t.Helper()
-	args := []string{"test", "-json", "-vet=off", "-timeout=5m"}
+	args := []string{"test", "-json", "-vet=off", "-timeout=5m", "-run=^(" + strings.Join(tests, "|") + ")$"}
 	for _, name := range packages {
 		args = append(args, "./"+name)
 	}
@@ -134,8 +140,9 @@ func copyWatermill(t *testing.T) string {
 	return folder
 }
 
-// usersOfGoChannel returns the packages whose tests use a GoChannel, and corrects the tests.
-func usersOfGoChannel(t *testing.T, folder string) (packages []string) {
+// usersOfGoChannel returns the packages whose tests use a GoChannel, and the tests of those files.
+// It corrects the tests.
+func usersOfGoChannel(t *testing.T, folder string) (packages, tests []string) {
 	t.Helper()
 	corrected := 0
 	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -151,6 +158,9 @@ func usersOfGoChannel(t *testing.T, folder string) (packages []string) {
 		if p := filepath.ToSlash(filepath.Dir(name)); !slices.Contains(packages, p) {
 			packages = append(packages, p)
 		}
+		for _, test := range topLevel.FindAllSubmatch(text, -1) {
+			tests = append(tests, string(test[1]))
+		}
 		text = failsAfter.ReplaceAll(text, []byte("time.After(time.Minute):$1"))
 		text = readsFor.ReplaceAll(text, []byte("$1, time.Minute)"))
 		for change := range slices.Chunk(corrections[filepath.ToSlash(name)], 2) {
@@ -161,6 +171,6 @@ func usersOfGoChannel(t *testing.T, folder string) (packages []string) {
 		require.NoError(t, os.Remove(path)) // it is read-only
 		return os.WriteFile(path, text, 0o600)
 	}))
-	require.Equal(t, 8, corrected, "each of the texts occurs once")
-	return packages
+	require.Equal(t, 11, corrected, "each of the texts occurs once")
+	return packages, tests
 }

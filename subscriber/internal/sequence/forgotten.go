@@ -10,7 +10,6 @@ import (
 // the aggregate was not forgotten. The filter has 64 KiB. With 50,000 forgotten aggregates, has is
 // wrong for one of a hundred others. With 500,000, it returns true for nearly all.
 type forgotten struct {
-	seed maphash.Seed
 	bits [forgottenBits / 64]uint64
 }
 
@@ -19,7 +18,10 @@ const (
 	forgottenProbe = 7 // bits for each aggregate
 )
 
-func newForgotten() *forgotten { return &forgotten{seed: maphash.MakeSeed()} }
+var hashSeed = maphash.MakeSeed()
+
+// hashOf returns the hash of an aggregate. In a process it is always the same.
+func hashOf(id aggregate.ID) uint64 { return maphash.String(hashSeed, id.Value) }
 
 func (f *forgotten) add(id aggregate.ID) {
 	f.probe(id, func(word *uint64, bit uint64) bool {
@@ -36,7 +38,7 @@ func (f *forgotten) has(id aggregate.ID) bool {
 // probe calls visit for each bit of an aggregate, until visit returns false. It reports whether
 // visit returned true for all bits.
 func (f *forgotten) probe(id aggregate.ID, visit func(word *uint64, bit uint64) bool) bool {
-	hash := maphash.String(f.seed, id.Value)
+	hash := hashOf(id)
 	at, step := hash>>32, hash|1
 	for range forgottenProbe {
 		n := at % forgottenBits

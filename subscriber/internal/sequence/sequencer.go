@@ -96,7 +96,7 @@ func New[W any](l Limits, b *Budget, duplicates *atomic.Uint64, clock func() tim
 	return &Sequencer[W]{
 		Limits: l, budget: b, duplicates: duplicates, ready: ready, now: time.Now, clock: clock,
 		streams: map[string]*Stream[W]{}, unfinished: map[*Stream[W]]struct{}{}, dirty: map[*Stream[W]]struct{}{},
-		handled: map[string]uint64{}, full: make(chan struct{}, 1), settling: settling{settles: make(chan struct{}, 1)}, wakes: wakes{poll: make(chan struct{}, 1), announced: map[aggregate.ID]uint64{}},
+		handled: map[string]uint64{}, full: make(chan struct{}, 1), settling: settling{settles: make(chan struct{}, 1)}, wakes: wakes{poll: make(chan struct{}, 1), announced: map[uint64]uint64{}},
 	}
 }
 
@@ -331,16 +331,19 @@ func (q *Sequencer[W]) forget() {
 		_, unfinished := q.unfinished[st]
 		if st.state == idle && !dirty && !unfinished {
 			delete(q.streams, value)
+			// A hint may be about an aggregate that does not exist.
 			if q.Broadcast {
-				if st.acked > 0 { // a hint may be about an aggregate that does not exist
+				if st.acked > 0 {
 					q.handled[value] = st.acked
 				}
 				continue
 			}
-			if q.forgotten == nil {
-				q.forgotten = newForgotten()
+			if max(st.acked, st.head) > 0 {
+				if q.forgotten == nil {
+					q.forgotten = &forgotten{}
+				}
+				q.forgotten.add(st.ID)
 			}
-			q.forgotten.add(st.ID)
 			if len(q.streams) <= most {
 				return
 			}

@@ -241,7 +241,7 @@ func TestACursorThatIsRewoundIsStoredAndReconciledAgain(t *testing.T) {
 func TestWhatWasForgottenIsKnownToHaveBeen(t *testing.T) {
 	t.Parallel()
 	const aggregates = 50_000
-	f := newForgotten()
+	f := &forgotten{}
 	id := func(n int) aggregate.ID { return aggregate.ID{Type: "account", Value: fmt.Sprint(n)} }
 	for n := range aggregates {
 		f.add(id(n))
@@ -255,6 +255,33 @@ func TestWhatWasForgottenIsKnownToHaveBeen(t *testing.T) {
 	}
 	assert.Less(t, wrong, aggregates/50)
 	assert.False(t, (*forgotten)(nil).has(id(1)))
+}
+
+func TestForgedHintsLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	var served []*stream
+	q.ready = func(st *stream, _ bool) { served = append(served, st) }
+	q.Rare = func() bool { return true }
+	q.Enqueue(nil, true, 0)
+	id := func(n int) aggregate.ID { return aggregate.ID{Type: "account", Value: fmt.Sprint(n)} }
+	for n := range 1_000 {
+		require.True(t, q.Hint(id(n), 7))
+		for _, st := range served { // as a worker does that finds no events
+			q.BeginServing(st)
+			q.Claimed(st, 0)
+			q.Followed(st, nil, 0, q.TakeHint(st), false)
+			r, _, to := q.Next(st)
+			require.Nil(t, r)
+			require.Zero(t, to)
+		}
+		served = nil
+		q.Enqueue(nil, true, 0)
+	}
+	assert.LessOrEqual(t, len(q.streams), 3)
+	for n := range 1_000 {
+		require.False(t, q.HasForgotten(id(n)), n)
+	}
 }
 
 func TestAReconciliationWaitsWhileManyStreamsHaveEventsLeft(t *testing.T) {

@@ -18,10 +18,11 @@ type wakes struct {
 	// poll requests a read of the tail instead of what could not be done for a report.
 	poll chan struct{}
 
-	// announced and before contain the versions that were reported in the current period and in the
-	// one before. unannounced contains events that a read of the tail found first. A report may
-	// still follow. All are empty while polling is not rare.
-	announced, announcedBefore map[aggregate.ID]uint64
+	// announced and announcedBefore contain the versions that were reported in the current period
+	// and in the one before, by the hash of the aggregate, because ids may be long and many.
+	// unannounced contains events that a read of the tail found first. A report may still follow.
+	// All are empty while polling is not rare.
+	announced, announcedBefore map[uint64]uint64
 	period                     time.Time // when the current one began
 	lastRead                   time.Time // of the tail
 	unannounced                map[aggregate.ID]sighting
@@ -40,7 +41,8 @@ type sighting struct {
 const (
 	// maxEarly is the number of aggregates whose reports are kept during one read of the tail.
 	maxEarly = 1000
-	// maxAnnounced is the number of aggregates whose reports are remembered for a period.
+	// maxAnnounced is the number of aggregates whose reports are remembered for a period. That
+	// takes at most 400 KB.
 	maxAnnounced = 10_000
 	// announcedFor is the length of a period, and unannouncedFor is the time that a report has
 	// after its event was found.
@@ -211,8 +213,8 @@ func (q *Sequencer[W]) announce(id aggregate.ID, version uint64) {
 		delete(w.unannounced, id)
 	}
 	w.rotate(q.now())
-	if len(w.announced) < maxAnnounced {
-		w.announced[id] = max(w.announced[id], version)
+	if hash := hashOf(id); len(w.announced) < maxAnnounced {
+		w.announced[hash] = max(w.announced[hash], version)
 	}
 }
 
@@ -220,9 +222,9 @@ func (q *Sequencer[W]) announce(id aggregate.ID, version uint64) {
 func (w *wakes) rotate(now time.Time) {
 	switch since := now.Sub(w.period); {
 	case since > 2*announcedFor:
-		w.announcedBefore, w.announced, w.period = nil, map[aggregate.ID]uint64{}, now
+		w.announcedBefore, w.announced, w.period = nil, map[uint64]uint64{}, now
 	case since > announcedFor:
-		w.announcedBefore, w.announced, w.period = w.announced, map[aggregate.ID]uint64{}, now
+		w.announcedBefore, w.announced, w.period = w.announced, map[uint64]uint64{}, now
 	}
 }
 
@@ -237,7 +239,8 @@ func (q *Sequencer[W]) noteFound(st *Stream[W], number uint64) {
 	if w.rotate(now); now.Sub(w.lastRead) > announcedFor {
 		return
 	}
-	if max(len(w.announced), len(w.announcedBefore)) >= maxAnnounced || max(w.announced[st.ID], w.announcedBefore[st.ID]) >= number || len(w.unannounced) >= maxEarly {
+	hash := hashOf(st.ID)
+	if max(len(w.announced), len(w.announcedBefore)) >= maxAnnounced || max(w.announced[hash], w.announcedBefore[hash]) >= number || len(w.unannounced) >= maxEarly {
 		return
 	}
 	if w.unannounced == nil {
@@ -255,7 +258,7 @@ func (q *Sequencer[W]) TakeUnannounced() (count uint64) {
 	defer q.mu.Unlock()
 	w := &q.wakes
 	if !q.Rare() {
-		w.announced, w.announcedBefore, w.unannounced = map[aggregate.ID]uint64{}, nil, nil
+		w.announced, w.announcedBefore, w.unannounced = map[uint64]uint64{}, nil, nil
 		return 0
 	}
 	w.rotate(q.now())
