@@ -63,15 +63,15 @@ func (d *deliverer) follow(st *stream, after uint64) {
 	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
 	defer cancel()
 	read := batch{share: d.budget.Share()}
-	claimed := d.sequencer.TakeHint(st)
-	found, err := d.raw.After(ctx, st.ID, after, claimed, read.add)
+	hinted := d.sequencer.TakeHint(st)
+	found, err := d.raw.After(ctx, st.ID, after, hinted, read.add)
 	if err != nil {
 		d.leaveHint()
 		d.logger.Debug("Cannot read what a wake-up has announced", watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "err": err})
 	}
 	d.stats.hints.Add(1)
 	d.stats.fetched.Add(uint64(len(read.records)))
-	d.sequencer.Followed(st, read.records, max(found, after), claimed, read.full)
+	d.sequencer.Followed(st, read.records, max(found, after), hinted, read.full)
 }
 
 // leaveHint records in a burst that a hint was not followed because of an error.

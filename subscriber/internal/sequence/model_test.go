@@ -462,13 +462,13 @@ func (m *model) commit() {
 // hint reports a version from outside: the true one, a higher one, a lower one, or none.
 func (m *model) hint() {
 	id := m.id()
-	claimed := uint64(len(m.events[id])) + uint64(m.random.IntN(4))
-	m.q.Hint(aggregate.ID{Type: "account", Value: id}, claimed-min(claimed, uint64(m.random.IntN(4))))
+	hinted := uint64(len(m.events[id])) + uint64(m.random.IntN(4))
+	m.q.Hint(aggregate.ID{Type: "account", Value: id}, hinted-min(hinted, uint64(m.random.IntN(4))))
 }
 
 // follow reads what follows an event because of a hint. The read may fail, or return a part.
 func (m *model) follow(st *stream, from uint64) {
-	claimed := m.q.TakeHint(st)
+	hinted := m.q.TakeHint(st)
 	if m.random.IntN(8) == 0 {
 		m.hint() // during the read
 	}
@@ -481,7 +481,7 @@ func (m *model) follow(st *stream, from uint64) {
 		}
 		records, found = append(records, testRecord(st.ID.Value, n, m.events[st.ID.Value][n-1].at)), n
 	}
-	m.q.Followed(st, records, found, claimed, cut)
+	m.q.Followed(st, records, found, hinted, cut)
 }
 
 func (m *model) step() {

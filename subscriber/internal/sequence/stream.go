@@ -54,9 +54,9 @@ type Stream[W any] struct {
 	inherited  *storage.Behind
 	led        uint64 // the highest event that only the behind list led to
 	reconciled uint64 // the highest event that only a reconciliation has shown
-	// claims is the version that a hint from outside claims, 0 if there is none. The stream is not
+	// hinted is the version of a hint from outside, 0 if there is none. The stream is not
 	// drained before its worker has read what follows the known events.
-	claims uint64
+	hinted uint64
 
 	// Stored is the stored position. Whoever writes it holds a lock of the committer.
 	Stored atomic.Uint64
@@ -114,7 +114,7 @@ func (s *Stream[W]) IsClaimed() bool { return s.claimed }
 func (s *Stream[W]) IsInherited() bool { return s.inherited != nil }
 
 // drained reports whether all known events are acked, and no hint says that there are more.
-func (s *Stream[W]) drained() bool { return s.claimed && s.acked >= max(s.head, s.claims) }
+func (s *Stream[W]) drained() bool { return s.claimed && s.acked >= max(s.head, s.hinted) }
 
 // forgetFailure removes the failure if its event is handled.
 func (s *Stream[W]) forgetFailure() {
@@ -150,7 +150,7 @@ func (s *Stream[W]) stuck(now time.Time, long time.Duration) bool {
 // range without an end means that a hint says that there are events.
 func (s *Stream[W]) next() (r *journaltype.Record, from, to uint64) {
 	if s.acked >= s.head {
-		if s.claims > s.acked {
+		if s.hinted > s.acked {
 			return nil, s.acked + 1, Unknown
 		}
 		return nil, 0, 0

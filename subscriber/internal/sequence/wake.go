@@ -28,9 +28,9 @@ type wakes struct {
 	unannounced                map[aggregate.ID]sighting
 }
 
-// wake is what was reported of an aggregate. committed is a version of this process, and claimed
+// wake is what was reported of an aggregate. committed is a version of this process, and hinted
 // one of a hint. Either may be 0.
-type wake struct{ committed, claimed uint64 }
+type wake struct{ committed, hinted uint64 }
 
 // sighting is an event that a read of the tail found.
 type sighting struct {
@@ -61,8 +61,8 @@ func (q *Sequencer[W]) Wake(id aggregate.ID, version uint64) bool {
 // Hint handles a report from outside, which may be wrong in any way. It never makes an event known.
 // The worker of the aggregate reads what follows the events that are known. If that is not possible
 // now, a read of the tail is requested instead. Hint returns false like Wake.
-func (q *Sequencer[W]) Hint(id aggregate.ID, claimed uint64) bool {
-	return q.report(id, wake{claimed: max(1, claimed)})
+func (q *Sequencer[W]) Hint(id aggregate.ID, version uint64) bool {
+	return q.report(id, wake{hinted: max(1, version)})
 }
 
 func (q *Sequencer[W]) report(id aggregate.ID, w wake) bool {
@@ -71,7 +71,7 @@ func (q *Sequencer[W]) report(id aggregate.ID, w wake) bool {
 	if q.ended {
 		return false
 	}
-	q.announce(id, max(w.committed, w.claimed))
+	q.announce(id, max(w.committed, w.hinted))
 	if q.caughtUp {
 		return q.act(id, w)
 	}
@@ -83,7 +83,7 @@ func (q *Sequencer[W]) report(id aggregate.ID, w wake) bool {
 	if q.wakes.early == nil {
 		q.wakes.early = map[aggregate.ID]wake{}
 	}
-	q.wakes.early[id] = wake{max(earlier.committed, w.committed), max(earlier.claimed, w.claimed)}
+	q.wakes.early[id] = wake{max(earlier.committed, w.committed), max(earlier.hinted, w.hinted)}
 	return true
 }
 
@@ -99,7 +99,7 @@ func (q *Sequencer[W]) endRead() (refused map[aggregate.ID]uint64) {
 	refused = map[aggregate.ID]uint64{}
 	for id, w := range early {
 		if !q.act(id, w) {
-			refused[id] = max(w.committed, w.claimed)
+			refused[id] = max(w.committed, w.hinted)
 		}
 	}
 	if lost {
@@ -114,7 +114,7 @@ func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 		return false
 	}
 	st := q.streams[id.Value]
-	if version := max(w.committed, w.claimed); version == 0 || st != nil && version <= st.head {
+	if version := max(w.committed, w.hinted); version == 0 || st != nil && version <= st.head {
 		return true
 	}
 	if q.Memory.isFull(q.unparked()) || q.budget.isFull() {
@@ -126,8 +126,8 @@ func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 		st.observe(w.committed)
 		q.sampled(st, w.committed)
 	}
-	if w.claimed > w.committed {
-		if st != nil && (st.state == parked || st.claimed && w.claimed <= st.acked) {
+	if w.hinted > w.committed {
+		if st != nil && (st.state == parked || st.claimed && w.hinted <= st.acked) {
 			return true
 		}
 		if !q.Hints.Allow() {
@@ -135,19 +135,19 @@ func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 			return false
 		}
 		st = q.stream(id)
-		st.claims = max(st.claims, w.claimed)
+		st.hinted = max(st.hinted, w.hinted)
 	}
 	q.schedule(st, false)
 	return true
 }
 
-// TakeHint returns the version that a hint claims, and forgets it. A hint that comes later may be
-// about a commit that the following read does not see.
-func (q *Sequencer[W]) TakeHint(st *Stream[W]) (claimed uint64) {
+// TakeHint returns the version of a hint, and forgets it. A hint that comes later may be about a
+// commit that the following read does not see.
+func (q *Sequencer[W]) TakeHint(st *Stream[W]) (version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	claimed, st.claims = st.claims, 0
-	return claimed
+	version, st.hinted = st.hinted, 0
+	return version
 }
 
 // KnownByHint reports whether only a hint says that a stream has events.
@@ -165,7 +165,7 @@ func (q *Sequencer[W]) Dismiss(st *Stream[W]) bool {
 	if st.head > 0 || st.inherited != nil {
 		return false
 	}
-	st.claims = 0
+	st.hinted = 0
 	q.idle(st)
 	delete(q.streams, st.ID.Value)
 	q.requestPoll()
@@ -173,10 +173,10 @@ func (q *Sequencer[W]) Dismiss(st *Stream[W]) bool {
 }
 
 // Followed adds what was read because of a hint. found is the last event that the read has shown.
-// If that is before the version that the hint claims, the rest is read later if the read was cut
-// short, because more did not fit. Otherwise the claim is wrong, or the read has failed, and a read
-// of the tail is requested. It finds what is there.
-func (q *Sequencer[W]) Followed(st *Stream[W], records []*journaltype.Record, found, claimed uint64, cut bool) {
+// If that is before the version of the hint, the rest is read later if the read was cut short,
+// because more did not fit. Otherwise the hint is wrong, or the read has failed, and a read of the
+// tail is requested. It finds what is there.
+func (q *Sequencer[W]) Followed(st *Stream[W], records []*journaltype.Record, found, hinted uint64, cut bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(records) > 0 {
@@ -184,9 +184,9 @@ func (q *Sequencer[W]) Followed(st *Stream[W], records []*journaltype.Record, fo
 		st.buffer.fill(records, q.budget)
 	}
 	switch {
-	case found >= claimed:
+	case found >= hinted:
 	case cut:
-		st.claims = max(st.claims, claimed)
+		st.hinted = max(st.hinted, hinted)
 	default:
 		q.requestPoll()
 	}
