@@ -101,7 +101,7 @@ const (
 
 	scheduleExpression = "rate(1 minute)"
 	zipText            = "Zip file with the executable file bootstrap, for arm64."
-	concurrencyText    = "Reserved concurrency of the function. About one for two shards of the journal is enough."
+	concurrencyText    = "Reserved concurrency of the function. About one for two shards of the journal is enough. -1 reserves nothing."
 )
 
 var (

@@ -25,6 +25,11 @@ func ref(id string) any { return map[string]string{"Ref": id} }
 
 func attributeOf(id, name string) any { return map[string][]string{"Fn::GetAtt": {id, name}} }
 
+// differs is the condition that a parameter has another value.
+func differs(parameter, value string) any {
+	return map[string]any{"Fn::Not": []any{map[string]any{"Fn::Equals": []any{ref(parameter), value}}}}
+}
+
 // lambdaParameters returns the sections of a template before its resources.
 func (d Document) lambdaParameters() entries {
 	if d.lambda == nil {
@@ -38,7 +43,8 @@ func (d Document) lambdaParameters() entries {
 			{"LambdaAlarmTopic", entries{{"Type", "String"}, {"Description", "ARN of the topic of SNS that the alarms notify."}, {"Default", ""}}},
 		}},
 		{"Conditions", entries{
-			{"HasLambdaAlarmTopic", map[string]any{"Fn::Not": []any{map[string]any{"Fn::Equals": []any{ref("LambdaAlarmTopic"), ""}}}}},
+			{"HasLambdaAlarmTopic", differs("LambdaAlarmTopic", "")},
+			{"ReservesLambdaConcurrency", differs("LambdaConcurrency", "-1")},
 		}},
 	}
 }
@@ -62,7 +68,7 @@ func (d Document) lambdaTemplate() (all entries) {
 		{"Code", entries{{"S3Bucket", ref("LambdaCodeBucket")}, {"S3Key", ref("LambdaCodeKey")}}},
 		{"Timeout", timeout},
 		{"MemorySize", memory},
-		{"ReservedConcurrentExecutions", ref("LambdaConcurrency")},
+		{"ReservedConcurrentExecutions", map[string]any{"Fn::If": []any{"ReservesLambdaConcurrency", ref("LambdaConcurrency"), ref("AWS::NoValue")}}},
 	})
 	add("LambdaEventSource", "Lambda::EventSourceMapping", entries{
 		{"EventSourceArn", attributeOf("JournalTable", "StreamArn")},

@@ -24,7 +24,7 @@ func resource(kind string) *block { return &block{header: fmt.Sprintf("resource 
 func variables() (all []*block) {
 	for _, v := range []struct{ name, description, kind, byDefault string }{
 		{"zip", zipText, "string", quoted("bootstrap.zip")},
-		{"concurrency", concurrencyText + " -1 reserves nothing.", "number", strconv.Itoa(concurrency)},
+		{"concurrency", concurrencyText, "number", strconv.Itoa(concurrency)},
 		{"alarm_actions", "ARNs that the alarms notify, such as a topic of SNS.", "list(string)", "[]"},
 	} {
 		b := &block{header: fmt.Sprintf("variable \"lambda_%s\"", v.name)}
