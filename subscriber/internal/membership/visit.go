@@ -82,66 +82,71 @@ func (m *Member[W]) awaitEnd(ctx context.Context) {
 // case it returns false.
 func (m *Member[W]) enter(ctx context.Context, v Visit) (handed int, entered bool) {
 	m.since, m.until = v.Since, v.Until
-	earlier, unfenced := m.number, m.unfenced
-	defer func() {
-		if !entered {
-			m.number = earlier // it still has to leave
+	a := arrival[W]{m: m, Visit: v, earlier: m.number, unfenced: m.unfenced}
+	for failures := 1; ctx.Err() == nil; failures++ {
+		if len(m.Free(a.leaveEarlier(a.Seen), a.Wanted)) > 0 && m.join(ctx, a.Seen, a.join) {
+			return a.handed, true
 		}
-	}()
-	// The change that begins this visit also ends the earlier one. Until then others may hand over
-	// more aggregates to the earlier one, so each attempt adds them to the wanted ones.
-	leave := func(r checkpoint.Membership) checkpoint.Membership {
-		if earlier == 0 {
-			return r
+		m.number = a.earlier // it still has to leave
+		next, handed := m.handOver(a.Seen, a.Values)
+		if handed == 0 || ctx.Err() != nil {
+			break
 		}
-		next, handed := m.takeHanded(r, earlier)
-		if len(handed) > 0 {
-			v.Wanted = v.More(handed)
-		}
-		return m.left(next, earlier, unfenced)
-	}
-	for moved := 0; ctx.Err() == nil; moved++ {
-		seen := v.Seen
-		left := leave(seen)
-		free := m.Free(left, v.Wanted)
-		if len(free) > 0 {
-			entered = m.join(ctx, seen, func(next checkpoint.Membership, joining checkpoint.Member) (checkpoint.Membership, uint64, []int) {
-				v.Seen = next
-				next = leave(next)
-				if free = m.Free(next, v.Wanted); len(free) == 0 {
-					return next, 0, nil
-				}
-				dead := m.gone(next)
-				m.unclean = map[int]bool{}
-				for n, owner := range next.Owners {
-					m.unclean[n] = slices.Contains(dead, owner) && !next.Members[owner].Operator
-				}
-				joining.Until = m.Now().Add(time.Until(v.Until))
-				joining.Lease = max(m.Lease, time.Until(v.Until))
-				joining.Heartbeat = checkpoint.NextHeartbeat(0, m.Now(), joining.Lease)
-				next, handed = m.handOver(next.Leave(dead...), v.Values)
-				next, number := next.Join(joining)
-				return next, number, free
-			})
-			if entered || ctx.Err() != nil {
-				return handed, entered
-			}
-		}
-		next, handed := m.handOver(v.Seen, v.Values)
-		if handed == 0 {
-			return 0, false
-		}
-		_, err := m.Checkpoint.ChangeMembership(ctx, m.Key, v.Seen, next)
+		_, err := m.Checkpoint.ChangeMembership(ctx, m.Key, a.Seen, next)
 		if err == nil {
 			return handed, false
 		}
 		if !errors.Is(err, checkpoint.ErrMembershipChanged) {
 			m.Logger.Error("Cannot hand aggregates over to another visitor, so they wait for the next sweep", err, nil)
-			return 0, false
+			break
 		}
-		v.Seen = m.backOff(ctx, v.Seen, moved+1)
+		a.Seen = m.backOff(ctx, a.Seen, failures)
 	}
 	return 0, false
+}
+
+// arrival is the beginning of a visit. The change that begins it also ends the earlier visit of the
+// same visitor. Until then others may hand over more to the earlier one, so each attempt adds that
+// to what is wanted.
+type arrival[W Work] struct {
+	m *Member[W]
+	Visit
+	earlier  uint64 // the number of the visitor in its earlier visit, 0 if there was none
+	unfenced map[checkpoint.Term]struct{}
+	handed   int // what the last attempt has handed over
+}
+
+func (a *arrival[W]) leaveEarlier(r checkpoint.Membership) checkpoint.Membership {
+	if a.earlier == 0 {
+		return r
+	}
+	next, handed := a.m.takeHanded(r, a.earlier)
+	if len(handed) > 0 {
+		a.Wanted = a.More(handed)
+	}
+	return a.m.left(next, a.earlier, a.unfenced)
+}
+
+// join is an attempt to join. It returns the number of the visitor and the shards that it takes. If
+// none is free, the number is 0.
+func (a *arrival[W]) join(r checkpoint.Membership, joining checkpoint.Member) (next checkpoint.Membership, number uint64, free []int) {
+	m := a.m
+	a.Seen = r
+	next = a.leaveEarlier(r)
+	if free = m.Free(next, a.Wanted); len(free) == 0 {
+		return next, 0, nil
+	}
+	dead := m.gone(next)
+	m.unclean = map[int]bool{}
+	for n, owner := range next.Owners {
+		m.unclean[n] = slices.Contains(dead, owner) && !next.Members[owner].Operator
+	}
+	joining.Until = m.Now().Add(time.Until(a.Until))
+	joining.Lease = max(m.Lease, time.Until(a.Until))
+	joining.Heartbeat = checkpoint.NextHeartbeat(0, m.Now(), joining.Lease)
+	next, a.handed = m.handOver(next.Leave(dead...), a.Values)
+	next, number = next.Join(joining)
+	return next, number, free
 }
 
 // handOver adds those aggregates to a membership that are on shards of other visitors.
