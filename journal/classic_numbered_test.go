@@ -16,12 +16,13 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestTheRowsOfOtherAggregatesAreNeitherLostNorMistakenWhereverAPageEnds(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range testdb.Seeds(20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0))

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -161,7 +162,7 @@ func TestPackedALostReplyIsFoundAfterTheEventsAreRemoved(t *testing.T) {
 
 func TestPackedTheItemsOfAnAggregateTile(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	for seed := range testdb.Seeds(8) {
 		s := setup(t, packed)
 		r := rand.New(rand.NewPCG(seed, 1))
 		id, ends := user("ada"), []uint64{0}

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -23,7 +24,7 @@ import (
 func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 	t.Parallel()
 	const commands, writers = 12, 4
-	for seed := range uint64(6) {
+	for seed := range testdb.Seeds(6) {
 		for _, layout := range layouts {
 			t.Run(fmt.Sprint(layout, " seed ", seed), func(t *testing.T) {
 				t.Parallel()

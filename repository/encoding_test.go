@@ -111,7 +111,7 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 
 func TestNothingEncryptedIsLostInAStorm(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(6) {
+	for seed := range testdb.Seeds(6) {
 		layout := layouts[seed%2]
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -21,7 +22,7 @@ import (
 func TestLoadFromASnapshotIsTheSameAsAReplay(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
-		for seed := range uint64(24) {
+		for seed := range testdb.Seeds(24) {
 			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(seed, 0))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
 // workers returns the members that take a share, in the order of their numbers.
@@ -63,7 +64,7 @@ func converge(t *testing.T, random *rand.Rand, r checkpoint.Membership) (converg
 
 func TestSharesConvergeWithinOneShardAfterJoinsAndLeaves(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
+	for seed := range testdb.Seeds(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		r := checkpoint.NewMembership(1+random.IntN(64), time.Time{})
 		for range 20 {
@@ -92,7 +93,7 @@ func TestSharesConvergeWithinOneShardAfterJoinsAndLeaves(t *testing.T) {
 
 func TestSharesMoveNoMoreThanTheyMust(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
+	for seed := range testdb.Seeds(300) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		shards, members := 1+random.IntN(64), 1+random.IntN(10)
 		r := checkpoint.NewMembership(shards, time.Time{})
@@ -118,7 +119,7 @@ func TestSharesMoveNoMoreThanTheyMust(t *testing.T) {
 // A shard that the first members left would be free until another one checks, a heartbeat later.
 func TestAllShardsOfACrashedMemberAreTakenAtTheFirstCheck(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
+	for seed := range testdb.Seeds(300) {
 		random := rand.New(rand.NewPCG(seed, 4))
 		shards, members := 1+random.IntN(64), 2+random.IntN(10)
 		r := checkpoint.NewMembership(shards, time.Time{})
@@ -133,7 +134,7 @@ func TestAllShardsOfACrashedMemberAreTakenAtTheFirstCheck(t *testing.T) {
 
 func TestABalancedMembershipMovesNothing(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(300) {
+	for seed := range testdb.Seeds(300) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		shards, members := 1+random.IntN(64), 1+random.IntN(10)
 		r := checkpoint.NewMembership(shards, time.Time{})

@@ -35,5 +35,14 @@ func Client(t testing.TB) *dynamodb.Client {
 // Once is a client option that turns retries off, so that the caller sees the effect of a fault.
 func Once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
+// Seeds returns the number of seeds of a test. With the race detector it is a quarter of all: the
+// test finds races with a few, and the check runs the same packages without the detector too.
+func Seeds(all uint64) uint64 {
+	if Race {
+		return (all + 3) / 4
+	}
+	return all
+}
+
 // IsLocal reports whether Client returns a client of DynamoDB Local.
 func IsLocal() bool { return dynamolocal.EndpointFromEnv() != "" }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
 
@@ -47,7 +48,7 @@ func (tr *transport) back(msg *message.Message) {
 func TestOverATransportThatRepeatsAndReordersEventsAreHandledInOrder(t *testing.T) {
 	t.Parallel()
 	const aggregates, events = 4, 12
-	for seed := range uint64(8) {
+	for seed := range testdb.Seeds(8) {
 		for _, kind := range []string{"queue", "log"} {
 			t.Run(fmt.Sprint(kind, " seed ", seed), func(t *testing.T) {
 				t.Parallel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
@@ -581,7 +582,7 @@ func (m *model) end() {
 func TestTheSequencerAgainstAModel(t *testing.T) {
 	t.Parallel()
 	delivered := 0
-	for seed := range uint64(800) {
+	for seed := range testdb.Seeds(800) {
 		m := newModel(t, seed)
 		t.Cleanup(func() {
 			if t.Failed() {
