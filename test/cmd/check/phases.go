@@ -84,7 +84,6 @@ func join(lists ...[]string) (all []string) {
 // DynamoDB Local two run at a time: it serves a few hundred to a thousand writes a second, and more
 // packages would make each other time out.
 var (
-	four  = []string{"-p=4"}
 	three = []string{"-p=3"}
 	two   = []string{"-p=2"}
 )
@@ -117,7 +116,7 @@ var phases = []phase{
 		packages: suite, local: true, instead: suite, args: two,
 	}.run},
 	{name: "others", about: "the other packages, on dynamotest: pages, the documentation, the costs, the command, the simulation", do: tests{
-		packages: join(others[:1], pages, others, simulated), except: join(suite, concurrent, onLocal, once, interop), args: four,
+		packages: join(pages, others, simulated), except: join(suite, concurrent, onLocal, once, interop), args: three,
 	}.run},
 	{name: "outcomes", about: "the whole table of outcomes of commits, of which the race detector sees a part", do: tests{
 		packages: []string{"./repository"}, args: []string{"-run=^TestExecuteAndTransactionsEndAsTheTableSays$"},
