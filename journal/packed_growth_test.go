@@ -24,7 +24,7 @@ import (
 func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		for seed := range testdb.Seeds(8) {
+		for seed := range uint64(8) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 2})
 			open := func() *engine.Engine {

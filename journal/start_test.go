@@ -145,7 +145,7 @@ func TestAStartEndsAfterThirtySecondsInADisturbanceWithoutEnd(t *testing.T) {
 func TestOpenTakesAtMostThirtySecondsWhileMostRequestsAreThrottled(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		for seed := range testdb.Seeds(50) {
+		for seed := range uint64(50) {
 			db := dynamotest.New(t, dynamotest.WithSeed(seed))
 			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 			db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"), dynamotest.Chance(0.9))
