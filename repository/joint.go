@@ -222,8 +222,8 @@ func (e *joint) executed(ctx context.Context) (bool, error) {
 			p.endUnchanged()
 			return nil
 		})
-		if err == nil {
-			return true, nil
+		if err == nil || storeFailed(ctx, err) {
+			return err == nil, err
 		}
 	}
 	err = e.repeated(ctx, command)

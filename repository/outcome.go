@@ -89,16 +89,18 @@ func dependsOnState(ctx context.Context, err error) bool {
 		return false
 	case isCallers(err):
 		return true
-	}
-	for _, other := range []error{
-		journal.ErrConflict, journal.ErrOutcomeUnknown, journal.ErrThrottled, journal.ErrContended, journal.ErrUnavailable,
-		journal.ErrTableMissing, journal.ErrAccess, journal.ErrRestored,
-	} {
-		if errors.Is(err, other) {
-			return false
-		}
+	case storeFailed(ctx, err), errors.Is(err, journal.ErrConflict), errors.Is(err, journal.ErrOutcomeUnknown):
+		return false
 	}
 	return !errors.As(err, new(*journal.DuplicateCommandError)) && !errors.As(err, new(*journal.DeletedError))
+}
+
+// storeFailed reports whether the store or the context failed, so that the same request may succeed
+// later.
+func storeFailed(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || slices.ContainsFunc([]error{
+		journal.ErrThrottled, journal.ErrContended, journal.ErrUnavailable, journal.ErrTableMissing, journal.ErrAccess, journal.ErrRestored,
+	}, func(failure error) bool { return errors.Is(err, failure) })
 }
 
 func (e *execution[S]) outcomes() []*journal.OutcomeUnknownError { return e.unresolved }
@@ -137,9 +139,12 @@ func (e *execution[S]) executed(ctx context.Context) (known bool, err error) {
 		after, err := e.byHead(ctx, e.id, func(head journal.Head) (Aggregate[S], error) {
 			return e.loadAt(ctx, head, command.Version)
 		})
-		if err == nil {
+		switch {
+		case err == nil:
 			e.result = after
 			return true, nil
+		case storeFailed(ctx, err):
+			return false, err
 		}
 	}
 	a.Repeated = true

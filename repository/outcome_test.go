@@ -2,6 +2,7 @@ package repository_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -78,6 +79,51 @@ func TestACommandReturnsTheStateAfterItsOwnCommitThoughOthersHaveWrittenSince(t 
 		a := mustExecute(t, s.accounts(t, config), "42", Deposit(5), repository.WithCommandID("pay"))
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), cached)
 		assert.Len(t, s.records(t, a.ID), 2)
+	}
+}
+
+// A read that fails says nothing about the command. Each single request after the commit fails
+// once.
+func TestAFailedReadDoesNotMakeTheOwnCommitOfACommandCountAsRepeated(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		for _, transaction := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in a transaction: %t", layout, transaction), func(t *testing.T) {
+				t.Parallel()
+				testdb.WithFakeTime(t, func(t *testing.T) {
+					for n, requests := 0, 1; n < requests; n++ {
+						s := setupIn(t, layout)
+						rival := open(t, s.direct).accounts(t, repository.Config{})
+						s.client = s.proxy.Client(testdb.Once, testdb.Unhurried)
+						s = s.open(t, journal.Config{RetryBudget: time.Second})
+						pay := repository.WithCommandID("pay")
+						s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+						s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
+							_, err := rival.Execute(context.Background(), "42", Deposit(1000))
+							require.NoError(t, err)
+							// Nothing is answered until the journal does not know the outcome.
+							written := time.Now()
+							unknown := func(string, any) bool { return time.Since(written) >= time.Second }
+							s.proxy.Inject(dynamotest.CutConnection(), dynamotest.Matching(func(string, any) bool { return !unknown("", nil) }))
+							s.proxy.Inject(dynamotest.CutConnection(), dynamotest.Matching(unknown), dynamotest.After(n), dynamotest.Times(1))
+							s.calls.Reset()
+						}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+						accounts := s.accounts(t, repository.Config{})
+						var a repository.Aggregate[Account]
+						if transaction {
+							var tx repository.Transaction
+							p := accounts.AddTo(&tx, "42")
+							require.NoError(t, tx.Execute(t.Context(), func() error { p.Append(Deposited{5}); return nil }, pay))
+							a = p.Aggregate()
+						} else {
+							a = mustExecute(t, accounts, "42", Deposit(5), pay)
+						}
+						assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), "request %d", n)
+						requests = len(s.calls.Calls())
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -80,9 +80,7 @@ func (w *writer) executeOrder(how string, o *order) {
 		w.truth.see("repeated")
 		switch {
 		case o.done:
-		case o.unknown == nil && d.runs <= 1 && !w.removes && (d.runs == 0 || w.Layout != journal.Packed):
-			// In the packed layout, a faulty read of the state after the call's own commit can make
-			// it count as repeated, since that state takes several requests.
+		case o.unknown == nil && d.runs <= 1 && !w.removes:
 			w.truth.report(Wrong, "%s: command %d on thing %s counts as repeated, and was never written", how, o.command, o.id)
 		case o.unknown != nil && d.runs <= 1:
 			w.truth.record(o.command, outcome{sure: o.count, first: o.unknown.First})
