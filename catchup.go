@@ -24,7 +24,7 @@ import (
 //
 // It runs the handlers that were added by methods of the App, but not those that were added to
 // [App.Router]. It runs no [Service] and no feed of [App.Live], and receives no wake-ups. It sends
-// the wake-ups of its commits.
+// the wake-ups of its commits, and waits up to 5 seconds for the broker.
 //
 // Errors: [ErrStarted] after Run, a [*ConfigError] for a group of [App.Consistent] that the App
 // does not have, and those of subscriber.Burst.Run, process.Manager.Fire and the build functions of
@@ -58,9 +58,7 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 		burst.Also = a.fires
 	}
 	left, err := burst.Run(ctx, router)
-	if a.sender != nil {
-		failed = append(failed, a.sender.Flush(ctx))
-	}
+	a.flushWakeups(ctx)
 	return left, errors.Join(append(failed, err)...)
 }
 

@@ -173,6 +173,28 @@ func TestAnAppThatRunsDoesNotCatchUp(t *testing.T) {
 	require.NoError(t, stop())
 }
 
+// hanging is a broker that does not answer.
+type hanging chan struct{}
+
+func (h hanging) Publish(string, ...*message.Message) error { <-h; return nil }
+func (hanging) Close() error                                { return nil }
+
+func TestABrokerThatHangsDoesNotHoldUpABurst(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		broker := make(hanging)
+		defer close(broker)
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Wakeups.Publisher = broker })
+		repo, err := millrace.Repository(app, orders, repository.Config{})
+		require.NoError(t, err)
+		testjournal.Execute(t, repo, "1", place("tea"))
+		began := time.Now()
+		_, err = app.CatchUp(t.Context())
+		require.NoError(t, err)
+		assert.Less(t, time.Since(began), time.Minute)
+	})
+}
+
 // A read model that cannot be built does not prevent the rest.
 func TestAReadModelThatPanicsIsAnErrorOfTheBurst(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package millrace
 
 import (
+	"context"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -31,6 +32,21 @@ func (a *App) addWakeups() (err error) {
 // closes it.
 func (a *App) Wakeups() *wakeup.Sender { return a.sender }
 
+// flushTimeout is the time that a burst waits for its wake-ups to be sent.
+const flushTimeout = 5 * time.Second
+
+// flushWakeups waits for the wake-ups of a burst to be sent. Nothing is lost if they are not sent.
+func (a *App) flushWakeups(ctx context.Context) {
+	if a.sender == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	if err := a.sender.Flush(ctx); err != nil {
+		a.logUnsent(err)
+	}
+}
+
 // stopSender waits for wake-ups to be sent. It has the rest of StopTimeout, but a second at least.
 // Nothing is lost if they are not sent.
 func (r *run) stopSender(deadline time.Time) {
@@ -46,6 +62,10 @@ func (r *run) stopSender(deadline time.Time) {
 		err = wakeup.ErrCloseTimeout
 	}
 	if err != nil {
-		r.config.Logger.Info("Not all wake-ups were sent; other processes find the events when they poll", watermill.LogFields{"err": err})
+		r.logUnsent(err)
 	}
+}
+
+func (a *App) logUnsent(err error) {
+	a.config.Logger.Info("Not all wake-ups were sent; other processes find the events when they poll", watermill.LogFields{"err": err})
 }
