@@ -41,7 +41,7 @@ type Config struct {
 	Commands message.NoPublishHandlerFunc
 
 	// Wakeups is the sender of the App, millrace.App.Wakeups. Each invocation flushes it before it
-	// ends. It may be nil.
+	// ends, for up to 5 seconds. It may be nil.
 	Wakeups *wakeup.Sender
 
 	// Metrics receives the line of metrics of each invocation. Default: os.Stdout.
@@ -146,15 +146,26 @@ func (f *Function) handle(ctx context.Context, event []byte, m metrics) (reply [
 	case len(w.hints) > 0:
 		m["Bursts"], m["Hints"] = 1, len(w.hints)
 	}
-	if f.config.Wakeups != nil {
-		if late := f.config.Wakeups.Flush(ctx); late != nil {
-			f.logger.Error("Wake-ups may not have been sent; polls and sweeps find the events", late, nil)
-		}
-	}
+	f.flushWakeups(ctx)
 	if w.sweep && err == nil {
 		return json.Marshal(left)
 	}
 	return w.reply(failed, err)
+}
+
+// flushTimeout is the time that an invocation waits for its wake-ups to be sent.
+const flushTimeout = 5 * time.Second
+
+// flushWakeups waits for wake-ups to be sent. Nothing is lost if they are not sent.
+func (f *Function) flushWakeups(ctx context.Context) {
+	if f.config.Wakeups == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	if err := f.config.Wakeups.Flush(ctx); err != nil {
+		f.logger.Error("Wake-ups may not have been sent; polls and sweeps find the events", err, nil)
+	}
 }
 
 // executeBefore handles the commands. A burst that follows has half of the time.

@@ -27,6 +27,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/wakeup"
 )
 
 func order(id string) aggregate.ID { return aggregate.ID{Type: "order", Value: id} }
@@ -429,6 +430,32 @@ func TestACommandThatIgnoresItsContextHasFailed(t *testing.T) {
 		cancel()
 		_, err = w.function.Invoke(ctx, payload)
 		require.ErrorIs(t, err, context.Canceled, "the wake-up is not deleted")
+	})
+}
+
+// hanging is a broker that does not answer.
+type hanging chan struct{}
+
+func (h hanging) Publish(string, ...*message.Message) error { <-h; return nil }
+func (hanging) Close() error                                { return nil }
+
+func TestABrokerThatHangsDoesNotHoldUpAnInvocation(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		broker := make(hanging)
+		defer close(broker)
+		w := setup(t, journal.Packed, nil)
+		sender, err := wakeup.NewSender(wakeup.Config{Journal: w.journal, Publisher: broker}, nil)
+		require.NoError(t, err)
+		function, err := awslambda.New(awslambda.Config{Journal: w.journal, CatchUp: w.catchUp, Wakeups: sender, Metrics: &w.metrics}, nil)
+		require.NoError(t, err)
+		testjournal.Append(t, w.journal, storage.Commit{Aggregate: order("1"), Events: []storage.Event{{Type: "placed"}}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		_, err = function.Invoke(ctx, []byte(`{"detail-type":"Scheduled Event"}`))
+		require.NoError(t, err)
+		assert.Less(t, time.Since(began), 10*time.Second)
 	})
 }
 
