@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Ready returns nil if the App has started, is not stopping, and can read the journal. It costs
-// half a read unit. Errors: [ErrNotRunning] and those of journal.Journal.Version.
+// Ready returns nil if the App has started, is not stopping, and can read the journal. It costs one
+// read unit. Errors: [ErrNotRunning] and those of journal.Journal.Version.
 func (a *App) Ready(ctx context.Context) error {
 	select {
 	case <-a.running:

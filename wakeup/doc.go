@@ -39,8 +39,9 @@
 // A hint costs each group one read unit for each 4 KB of the events that it leads to: of each
 // commit in the packed layout, of each event in the classic one. The group also reads the tail
 // later, as it does for all events. A hint of an event that is handled already costs nothing if the
-// group remembers the aggregate. Otherwise it costs two read units, or three if the group's policy
-// records events ([subscriber.Skip], [subscriber.Defer]) or its handlers commit positions.
+// group remembers the aggregate. Otherwise it costs one read unit for the position, and up to one
+// more for the version or for what follows. A group that starts at a time and has no position of
+// the aggregate also reads the head and about log2(n) of its n events.
 //
 // With [Config].PollRarely an idle shard costs 180 read units an hour for each partition of its
 // tail, and 2,000 without it.

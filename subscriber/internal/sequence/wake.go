@@ -41,8 +41,8 @@ type sighting struct {
 const (
 	// maxEarly is the number of aggregates whose reports are kept during one read of the tail.
 	maxEarly = 1000
-	// maxAnnounced is the number of aggregates whose reports are remembered for a period. That
-	// takes at most 400 KB.
+	// maxAnnounced is the number of aggregates whose reports are remembered for a period. Both
+	// periods take at most about 600 KB for each shard.
 	maxAnnounced = 10_000
 	// announcedFor is the length of a period, and unannouncedFor is the time that a report has
 	// after its event was found.
