@@ -3,12 +3,9 @@ package millrace
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -66,29 +63,3 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 type kept struct{ message.Subscriber }
 
 func (kept) Close() error { return nil }
-
-// modelWiring returns a function that adds the projections of the generations of a read model.
-func modelWiring(
-	model *readmodel.Model, forms []string, add func(context.Context, readmodel.Generation, *message.Router) error,
-) func(context.Context, *message.Router) error {
-	return func(ctx context.Context, router *message.Router) (err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				err = fmt.Errorf("read model: build panicked: %v", r)
-			}
-		}()
-		generations, err := model.Generations(ctx)
-		if err != nil {
-			return err
-		}
-		for _, g := range generations.Live {
-			if len(forms) > 0 && !slices.Contains(forms, g.Form) {
-				continue // a release that knows the form has to consume it
-			}
-			if err := add(ctx, g, router); err != nil {
-				return fmt.Errorf("read model %s: %w", g, err)
-			}
-		}
-		return nil
-	}
-}

@@ -83,6 +83,32 @@ func (a *App) ReadModel(
 	return model, nil
 }
 
+// modelWiring returns a function that adds the projections of the generations of a read model.
+func modelWiring(
+	model *readmodel.Model, forms []string, add func(context.Context, readmodel.Generation, *message.Router) error,
+) func(context.Context, *message.Router) error {
+	return func(ctx context.Context, router *message.Router) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("read model: build panicked: %v", r)
+			}
+		}()
+		generations, err := model.Generations(ctx)
+		if err != nil {
+			return err
+		}
+		for _, g := range generations.Live {
+			if len(forms) > 0 && !slices.Contains(forms, g.Form) {
+				continue // a release that knows the form has to consume it
+			}
+			if err := add(ctx, g, router); err != nil {
+				return fmt.Errorf("read model %s: %w", g, err)
+			}
+		}
+		return nil
+	}
+}
+
 // project adds a projection to a router, which closes its subscriber.
 func (a *App) project(g Group, definitions []aggregate.AnyDefinition, reactions []projection.Reaction, router *message.Router) error {
 	p, err := projection.New(a.client, projection.Config{Definitions: definitions}, reactions...)
