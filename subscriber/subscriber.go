@@ -100,25 +100,21 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 		return nil, ErrSubscriberClosed
 	}
 	s := sub.newSubscription(ctx, topic)
+	s.since = since
 	work, cancel := context.WithCancel(ctx)
+	run := func() { s.run(work, seen) }
 	if s.burst != nil {
 		cancel()
 		work, cancel = context.WithDeadline(ctx, s.burst.deadline.Add(-s.burst.reserve(s.config.CloseTimeout)))
-	}
-	var unwatch func()
-	if s.since = since; s.burst != nil {
-		unwatch = s.watch() // now, so that no commit of another subscription is missed
+		unwatch := s.watch() // now, so that no commit of another subscription is missed
+		run = func() { s.catchUp(work, unwatch) }
 	}
 	sub.subscriptions[s] = struct{}{}
 	sub.running.Add(2)
 	go func() {
 		defer sub.running.Done()
 		defer cancel()
-		if s.burst != nil {
-			s.catchUp(work, unwatch)
-		} else {
-			s.run(work, since, seen)
-		}
+		run()
 		sub.mu.Lock()
 		defer sub.mu.Unlock()
 		delete(sub.subscriptions, s)

@@ -53,13 +53,14 @@ type subscription struct {
 	hints   *rate.Limiter // limits the reads because of hints from outside
 	writers chan struct{} // one element for each row that is being written
 
-	// The following are nil outside of bursts. visit is what the member does at the time.
+	since time.Time // when the subscription began
+
+	// The following are zero outside of bursts. visit is the current visit.
 	burst *burst
 	inbox *inbox
 	visit *visit
 	// acceptsUntil is the time until which a visit takes commits of this process, in nanoseconds.
 	acceptsUntil atomic.Int64
-	since        time.Time // when the subscription began
 }
 
 const (
@@ -77,14 +78,17 @@ const (
 )
 
 func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subscription {
-	log := sub.config.Journal.Internal()
+	j, c := sub.config.Journal.Internal(), sub.config
 	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
 	s := &subscription{
-		burst: burstOf(ctx), ctx: ctx, closing: closing, close: closeNow, config: sub.config, broadcast: sub.broadcast, limits: sub.limits, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
-		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
-		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
-		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
-		budget: sequence.NewBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: sequence.NewMemory(sub.config.StateBytes), pace: newPace(), hints: rate.NewLimiter(hintReads, hintReads), writers: make(chan struct{}, rowWriters),
+		ctx: ctx, closing: closing, close: closeNow, burst: burstOf(ctx),
+		config: c, broadcast: sub.broadcast, limits: sub.limits, topic: topic,
+		journal: j, raw: j.Raw(), checkpoint: sub.checkpoint, history: sub.history,
+		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": c.ConsumerGroup}),
+		stats:  &sub.stats, out: make(chan *message.Message),
+		lanes:  lanes.New(c.MaxInFlight, turn.serve),
+		budget: sequence.NewBudget(c.BufferBytes, c.MaxInFlight), memory: sequence.NewMemory(c.StateBytes),
+		pace: newPace(), hints: rate.NewLimiter(hintReads, hintReads), writers: make(chan struct{}, rowWriters),
 	}
 	if s.burst != nil {
 		s.config.CloseTimeout = min(s.config.CloseTimeout, s.burst.quarter())
@@ -95,13 +99,13 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	s.member = membership.New(membership.Config{
 		Checkpoint: s.checkpoint, Key: checkpoint.Key{Group: s.config.ConsumerGroup, Topic: topic}, Shards: s.config.Journal.Shards(),
 		Lease: s.config.Timing.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
-		ShardOf: func(value string) int { return log.Shard(aggregate.ID{Type: topic, Value: value}) }, ExternalPositions: !own, Closing: closing,
+		ShardOf: func(value string) int { return j.Shard(aggregate.ID{Type: topic, Value: value}) }, ExternalPositions: !own, Closing: closing,
 	}, s.newShard)
 	return s
 }
 
 // run works until ctx ends, and closes the output.
-func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint.Membership) {
+func (s *subscription) run(ctx context.Context, seen checkpoint.Membership) {
 	defer close(s.out)
 	defer s.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+writeOnClose, s.close) })()
@@ -109,11 +113,11 @@ func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint
 	defer s.journal.Watch(s.topic, s.waking((*sequencer).Wake))()
 	defer s.journal.WatchHints(s.topic, s.waking((*sequencer).Hint))()
 	if s.broadcast {
-		s.member.RunAlone(ctx, since)
+		s.member.RunAlone(ctx, s.since)
 		return
 	}
 	defer s.reconciling(ctx)()
-	s.member.Run(ctx, since, seen)
+	s.member.Run(ctx, s.since, seen)
 }
 
 // waking returns a function that passes a report of a commit to the sequencer of its shard, if the
