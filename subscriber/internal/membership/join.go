@@ -91,14 +91,22 @@ func (m *Member[W]) join(
 // longGone returns members whose last heartbeat is old by the clock. A joining member removes them
 // before it has waited for their leases. Otherwise a process that crashes again and again, each
 // time before a lease has passed, would add a member each time.
-func (m *Member[W]) longGone(r checkpoint.Membership) (gone []uint64) {
+func (m *Member[W]) longGone(r checkpoint.Membership) []uint64 {
+	return m.silent(r, func(lease time.Duration) time.Duration { return max(longGone, 2*lease) })
+}
+
+// silent returns members that have sent no heartbeat for longer than patience, which depends on
+// their lease, and visitors whose leases have ended. It decides by the clock.
+func (m *Member[W]) silent(r checkpoint.Membership, patience func(lease time.Duration) time.Duration) (silent []uint64) {
+	now := m.Now()
 	for number, state := range r.Members {
 		last := state.LastHeartbeat()
-		if (!last.IsZero() && m.Now().Sub(last) > max(longGone, 2*state.Lease) || state.HasLeft(m.Now())) && len(gone) < checkpoint.MaxLeaving {
-			gone = append(gone, number)
+		dead := state.Until.IsZero() && !last.IsZero() && now.Sub(last) > patience(state.Lease)
+		if (dead || state.HasLeft(now)) && len(silent) < checkpoint.MaxLeaving {
+			silent = append(silent, number)
 		}
 	}
-	return gone
+	return silent
 }
 
 // longGone is longer than clocks differ.

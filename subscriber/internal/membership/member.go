@@ -29,7 +29,7 @@ type Member[W Work] struct {
 	joined    chan struct{} // closed when it has joined for the first time, or has ended
 	setJoined func()        // closes joined
 
-	// Only the goroutine of Run uses the following fields.
+	// Only the goroutine of Run or Visit uses the following fields.
 	since      time.Time // the time at which it began to join
 	number     uint64    // in the membership; 0 if it has not joined
 	heartbeat  uint64
@@ -42,7 +42,7 @@ type Member[W Work] struct {
 	// commit.
 	unfenced map[checkpoint.Term]struct{}
 	// until is the end of the lease of a visitor, and zero for a member. unclean holds the shards
-	// that it has taken from owners that had not stopped.
+	// whose owners have neither left nor stopped when the visitor joined.
 	until   time.Time
 	unclean map[int]bool
 	expiry  *time.Timer

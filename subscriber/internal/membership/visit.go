@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Visit is the work of a visitor. A visitor takes no share of the work, because members would pass
-// half of their shards to it and back. It sends no heartbeats. So others know from the clock when
-// it must have ended.
+// Visit is the work of a visitor. A visitor takes no share of the work. Otherwise members would
+// pass half of their shards to it and back. It sends no heartbeats, so others know from the clock
+// when it must have ended.
 type Visit struct {
 	// Seen is the membership that the caller has read.
 	Seen checkpoint.Membership
@@ -263,14 +263,6 @@ func (m *Member[W]) Free(r checkpoint.Membership, wanted []int) []int {
 // gone returns members whose leases have ended by the clock. A member in a process that runs for
 // long learns from heartbeats which others are dead, but a visitor is too short for that. So it
 // leaves a member more time than its lease.
-func (m *Member[W]) gone(r checkpoint.Membership) (gone []uint64) {
-	now := m.Now()
-	for number, state := range r.Members {
-		last := state.LastHeartbeat()
-		dead := state.Until.IsZero() && !last.IsZero() && now.Sub(last) > 2*state.Lease+checkpoint.ClocksDiffer
-		if (dead || state.HasLeft(now)) && len(gone) < checkpoint.MaxLeaving {
-			gone = append(gone, number)
-		}
-	}
-	return gone
+func (m *Member[W]) gone(r checkpoint.Membership) []uint64 {
+	return m.silent(r, func(lease time.Duration) time.Duration { return 2*lease + checkpoint.ClocksDiffer })
 }
