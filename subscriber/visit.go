@@ -163,8 +163,9 @@ func (s *subscription) shardOf(r checkpoint.Membership, number int) checkpoint.S
 	return checkpoint.Shard{Group: checkpoint.Group{Name: s.config.ConsumerGroup, Resets: r.Resets}, Topic: s.topic, Number: number}
 }
 
-// shardsOf adds the hints to a visit that seem to be right, and returns their shards. A hint costs
-// half a read unit if the group has handled the version, and one and a half otherwise.
+// shardsOf adds to a visit the hints of aggregates that seem to have unhandled events, and returns
+// their shards. A hint costs half a read unit for the position, and the read of the version if the
+// position is before the hint.
 func (s *subscription) shardsOf(ctx context.Context, seen checkpoint.Membership, v *visit, hints map[aggregate.ID]uint64) (shards []int, err error) {
 	ids := map[int][]aggregate.ID{}
 	for id := range hints {
