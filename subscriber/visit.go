@@ -13,22 +13,22 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/internal/membership"
 )
 
-// visit is what a subscription does in a burst at a time: a sweep of shards, or hints by shard.
+// visit is one round of work of a subscription in a burst: a sweep of shards, or hints by shard.
 type visit struct {
 	sweep bool         // all shards
 	swept map[int]bool // shards that another visitor has left to this one
 	hints map[int]map[aggregate.ID]uint64
 }
 
-// soon is the longest pause before another attempt for which a visit waits, up to a number of
-// failures.
+// A visit waits for the next attempt at an event if the pause is at most soon, and if the event has
+// failed at most soonFailures times.
 const (
 	soon         = 500 * time.Millisecond
 	soonFailures = 3
 )
 
 // acceptFor is the time in which a visit takes commits of this process. Later ones are for the next
-// visit. Otherwise a visit could last until the deadline, and do nothing of what was handed over.
+// visit. Otherwise a visit could last until the deadline, and never come to what was handed over.
 const acceptFor = 5 * time.Second
 
 // hintsAtOnce is the number of hints that are checked before their shards are visited.
@@ -104,9 +104,18 @@ func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggre
 		return err
 	}
 	s.visit = v
-	var values []string
-	for _, n := range wanted {
-		if sweep {
+	s.acceptsUntil.Store(time.Now().Add(acceptFor).UnixNano())
+	visited, handed, left := s.member.Visit(ctx, membership.Visit{
+		Seen: seen, Since: s.since, Wanted: wanted, Values: v.values(wanted), Until: s.burst.deadline, More: s.takeHanded,
+	})
+	s.burst.leave(left+max(0, v.missed(wanted, visited)-handed), time.Time{}) // other visitors do what was handed over
+	return nil
+}
+
+// values returns what to hand over if other visitors work on the wanted shards.
+func (v *visit) values(wanted []int) (values []string) {
+	if v.sweep {
+		for _, n := range wanted {
 			values = append(values, checkpoint.SweepOf(n))
 		}
 	}
@@ -115,22 +124,22 @@ func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggre
 			values = append(values, id.Value)
 		}
 	}
-	s.acceptsUntil.Store(time.Now().Add(acceptFor).UnixNano())
-	visited, handed, left := s.member.Visit(ctx, membership.Visit{
-		Seen: seen, Since: s.since, Wanted: wanted, Values: values, Until: s.burst.deadline, More: s.takeHanded,
-	})
-	missed := 0
+	return values
+}
+
+// missed returns the number of aggregates on wanted shards that were not visited. A shard to sweep
+// counts as one, because it may have unhandled events.
+func (v *visit) missed(wanted, visited []int) (count int) {
 	for _, n := range wanted {
 		switch {
 		case slices.Contains(visited, n):
-		case sweep: // it may have unhandled events
-			missed++
+		case v.sweep:
+			count++
 		default:
-			missed += len(v.hints[n])
+			count += len(v.hints[n])
 		}
 	}
-	s.burst.leave(left+max(0, missed-handed), time.Time{}) // other visitors do what was handed over
-	return nil
+	return count
 }
 
 // takeHanded makes the visit that handles what other visitors have handed over, and returns its
@@ -139,21 +148,20 @@ func (s *subscription) takeHanded(values []string) (wanted []int) {
 	s.acceptsUntil.Store(time.Now().Add(acceptFor).UnixNano())
 	s.visit = &visit{swept: map[int]bool{}, hints: map[int]map[aggregate.ID]uint64{}}
 	for _, value := range values {
-		if n, is := checkpoint.SweptShard(value); is && n < s.config.Journal.Shards() {
-			s.visit.swept[n] = true
-			if s.visit.hints[n] == nil {
-				s.visit.hints[n] = map[aggregate.ID]uint64{}
-				wanted = append(wanted, n)
-			}
-			continue
-		}
 		id := aggregate.ID{Type: s.topic, Value: value}
-		n := s.journal.Shard(id)
+		n, swept := checkpoint.SweptShard(value)
+		if swept = swept && n < s.config.Journal.Shards(); !swept {
+			n = s.journal.Shard(id)
+		}
 		if s.visit.hints[n] == nil {
 			s.visit.hints[n] = map[aggregate.ID]uint64{}
 			wanted = append(wanted, n)
 		}
-		s.visit.hints[n][id] = math.MaxUint64 // its version is not handed over
+		if swept {
+			s.visit.swept[n] = true
+		} else {
+			s.visit.hints[n][id] = math.MaxUint64 // its version is not handed over
+		}
 	}
 	return wanted
 }
@@ -172,41 +180,55 @@ func (s *subscription) shardsOf(ctx context.Context, seen checkpoint.Membership,
 		n := s.journal.Shard(id)
 		ids[n] = append(ids[n], id)
 	}
-	_, own := s.config.Positions.(*tablePositions)
 	for n, some := range ids {
-		positions := map[aggregate.ID]uint64{}
-		if own && seen.Exists() {
-			if positions, err = s.checkpoint.Positions(ctx, s.shardOf(seen, n), some, false); err != nil {
-				return nil, err
-			}
+		unhandled, err := s.unhandled(ctx, s.shardOf(seen, n), seen.Exists(), some, hints)
+		if err != nil {
+			return nil, err
 		}
-		v.hints[n] = map[aggregate.ID]uint64{}
-		found := make([]bool, len(some))
-		var reads []func() error
-		for i, id := range some {
-			reads = append(reads, func() error {
-				if positions[id] >= hints[id] {
-					return nil
-				}
-				version, err := s.headNow(ctx, id)
-				// The worker of an aggregate that cannot be read reports that.
-				found[i] = err != nil || version > positions[id]
-				return err
-			})
+		if len(unhandled) == 0 {
+			continue
 		}
-		if s.inParallel(reads); ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		for i, id := range some {
-			if found[i] {
-				v.hints[n][id] = hints[id]
-			}
-		}
-		if len(v.hints[n]) > 0 {
-			shards = append(shards, n)
+		shards, v.hints[n] = append(shards, n), map[aggregate.ID]uint64{}
+		for _, id := range unhandled {
+			v.hints[n][id] = hints[id]
 		}
 	}
 	return shards, nil
+}
+
+// unhandled returns those aggregates of a shard that seem to have events after the position of the
+// group, which may not exist yet.
+func (s *subscription) unhandled(
+	ctx context.Context, shard checkpoint.Shard, exists bool, ids []aggregate.ID, hints map[aggregate.ID]uint64,
+) (unhandled []aggregate.ID, err error) {
+	positions := map[aggregate.ID]uint64{}
+	if _, own := s.config.Positions.(*tablePositions); own && exists {
+		if positions, err = s.checkpoint.Positions(ctx, shard, ids, false); err != nil {
+			return nil, err
+		}
+	}
+	found := make([]bool, len(ids))
+	var reads []func() error
+	for i, id := range ids {
+		reads = append(reads, func() error {
+			if positions[id] >= hints[id] {
+				return nil
+			}
+			version, err := s.headNow(ctx, id)
+			// The worker of an aggregate that cannot be read reports that.
+			found[i] = err != nil || version > positions[id]
+			return err
+		})
+	}
+	if s.inParallel(reads); ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	for i, id := range ids {
+		if found[i] {
+			unhandled = append(unhandled, id)
+		}
+	}
+	return unhandled, nil
 }
 
 // shardsToSweep returns the shards that may have something to do, also those on which other
@@ -290,6 +312,11 @@ func (sh *shard) catchUp(ctx context.Context) {
 			sh.inbox.add(id, version)
 		}
 	}
+	sh.awaitSettled(ctx)
+}
+
+// awaitSettled waits until nothing is left to do on the shard in this visit, or until ctx ends.
+func (sh *shard) awaitSettled(ctx context.Context) {
 	for {
 		sh.deferrals.release()
 		if sh.deferrals.isSettled() && sh.sequencer.EndIfSettled() {
