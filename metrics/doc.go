@@ -60,7 +60,8 @@
 //	millrace_subscriber_hint_reads_total counter
 //		reads by aggregate because of wake-ups from other processes
 //	millrace_subscriber_events_unannounced_total counter
-//		times that a poll found events that no wake-up has announced, while polling was rare
+//		times that a poll found events of an aggregate that no wake-up has announced, while
+//		polling was rare
 //	millrace_subscriber_positions_stored_total counter
 //		positions that were stored, with one write each
 //

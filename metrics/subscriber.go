@@ -110,7 +110,7 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 			func(s subscriber.Stats) uint64 { return s.Claims }),
 		named("hint_reads_total", "Reads by aggregate because of wake-ups from other processes.",
 			func(s subscriber.Stats) uint64 { return s.HintReads }),
-		named("events_unannounced_total", "Times that a poll found events that no wake-up has announced, while polling was rare.",
+		named("events_unannounced_total", "Times that a poll found events of an aggregate that no wake-up has announced, while polling was rare.",
 			func(s subscriber.Stats) uint64 { return s.Unannounced }),
 		named("positions_stored_total", "Positions that were stored, with one write each.",
 			func(s subscriber.Stats) uint64 { return s.Positions }),

@@ -12,10 +12,9 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Burst is work that a router does until its consumer groups have handled what there is. It is for
-// processes that do not run for long, such as functions in AWS Lambda. Groups and positions are the
-// same as in a process that runs for months, and a group may be moved from one to the other at any
-// time.
+// Burst runs a router until its consumer groups have nothing more to handle. It is for processes
+// that do not run for long, such as functions in AWS Lambda. Groups and positions are the same as
+// in a process that runs for months. A group may move from one to the other at any time.
 //
 // A burst with Hints reads the events of these aggregates by their keys, after the positions of the
 // groups. It handles them and what its own handlers commit, and reads no tail. A burst without
@@ -24,16 +23,17 @@ import (
 // on a schedule, for example each minute.
 //
 // A burst visits shards: it takes those on which no one works, and frees them at its end. A process
-// that runs for long keeps its shards, and finds the events by its own reads. Another burst is
-// given up to 50 aggregates, or the shards to sweep, and does that before it ends.
+// that runs for long keeps its shards, and finds the events by its own reads. If another burst
+// works on a shard, this one hands the shard over to it for a sweep, or the aggregates of its
+// hints, up to 50 at a time. The other burst handles them before it ends.
 //
-// The first burst makes a new group. A group that starts [Now] then begins, so run a sweep when it
-// is deployed.
+// The first burst creates a new group. A group that starts [Now] begins at that time, so run a
+// sweep when you deploy the group.
 type Burst struct {
 	// Hints are aggregates that may have new events. If there are none, the burst is a sweep.
 	Hints []Hint
-	// Also are functions that run meanwhile and commit events or commands, such as
-	// process.Manager.Fire. The burst handles these too. The context ends in time for
+	// Also holds functions that run during the burst and commit events or commands, such as
+	// process.Manager.Fire. The burst handles these too. Their context ends in time for
 	// [Burst.Run] to return before the deadline.
 	Also []func(context.Context) error
 }
@@ -58,9 +58,10 @@ type Left struct {
 // defaultBurst limits a burst whose context has no deadline.
 const defaultBurst = time.Minute
 
-// Run runs the router until its groups have handled what there is, or until shortly before the
-// deadline of ctx; without a deadline, for up to a minute. Nothing runs after it has returned. A
-// router runs once, and closes the subscribers of its handlers, so make both for each burst.
+// Run runs the router until its groups have nothing more to handle, or until shortly before the
+// deadline of ctx. Without a deadline it runs for up to a minute. Nothing runs after it has
+// returned. A router runs once, and closes the subscribers of its handlers, so make both for each
+// burst.
 //
 // A handler has [Config.CloseTimeout] to end, or a quarter of the time before the deadline if that
 // is shorter. Run stops deliveries that much before the deadline, and a second more to store
@@ -110,7 +111,7 @@ type burst struct {
 	subscriptions sync.WaitGroup
 
 	mu      sync.Mutex
-	working int           // number of those who work, or may cause work
+	working int           // number of workers: inboxes with hints, and functions that may commit
 	done    chan struct{} // closed when no one works
 	begun   chan struct{} // closed when all subscriptions receive what others commit
 	left    Left
@@ -165,8 +166,8 @@ func burstOf(ctx context.Context) *burst {
 	return b
 }
 
-// add changes the number of those who work. Who works may add others. So when the number is 0, it
-// stays 0.
+// add changes the number of workers. Only a worker adds others, so when the number is 0, it stays
+// 0.
 func (b *burst) add(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,8 +176,8 @@ func (b *burst) add(n int) {
 	}
 }
 
-// join is add(1) for someone who begins to work because of a commit. It returns false if the burst
-// has ended, because others may commit in this process at any time.
+// join is add(1) for a worker that begins because of a commit. Any goroutine of the process may
+// commit at any time, so join returns false if the burst has ended.
 func (b *burst) join() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -168,7 +168,7 @@ func (s *Source) noteUnannounced() {
 	s.Counters.Unannounced.Add(count)
 	s.Journal.DistrustHints()
 	s.Logger.Info("No wake-up has announced some events of other processes, so polling is normal for 5 minutes: does each process that commits send wake-ups?",
-		watermill.LogFields{"shard": s.Key.Number, "events": count})
+		watermill.LogFields{"shard": s.Key.Number, "aggregates": count})
 }
 
 // pauses are the pauses between polls. They grow while there are no new events.

@@ -31,6 +31,6 @@ func EachMinute(ctx context.Context, app *millrace.App) error {
 
 func report(left subscriber.Left) {
 	if left.Aggregates > 0 {
-		fmt.Printf("%d aggregates wait, the next attempt is due at %s\n", left.Aggregates, left.Due)
+		fmt.Printf("%d aggregates wait for the next bursts\n", left.Aggregates)
 	}
 }
