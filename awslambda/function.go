@@ -178,12 +178,6 @@ func (f *Function) executeBefore(ctx context.Context, w work) map[string]error {
 	return f.execute(ctx, w.commands)
 }
 
-// remaining is the reply to a schedule.
-type remaining struct {
-	Left int        `json:"left"`
-	Due  *time.Time `json:"due,omitempty"`
-}
-
 func (f *Function) catchUp(ctx context.Context, versions map[aggregate.ID]uint64) (remaining, error) {
 	hints := make([]subscriber.Hint, 0, len(versions))
 	for id, version := range versions {
