@@ -77,7 +77,10 @@ func (b Burst) Run(ctx context.Context, router *message.Router) (Left, error) {
 	if time.Until(deadline) <= 0 {
 		return Left{Aggregates: len(b.Hints)}, nil
 	}
-	r := &burst{began: time.Now(), deadline: deadline, sweep: len(b.Hints) == 0, hints: b.Hints, working: 1, done: make(chan struct{}), begun: make(chan struct{})}
+	r := &burst{
+		began: time.Now(), deadline: deadline, sweep: len(b.Hints) == 0, hints: b.Hints, working: 1,
+		done: make(chan struct{}), begun: make(chan struct{}), ended: make(chan struct{}),
+	}
 	ctx, cancel := context.WithDeadline(context.WithValue(ctx, burstKey{}, r), deadline)
 	defer cancel()
 	ended := make(chan struct{})
@@ -114,6 +117,7 @@ type burst struct {
 	working int           // number of workers: inboxes with hints, and functions that may commit
 	done    chan struct{} // closed when no one works
 	begun   chan struct{} // closed when all subscriptions receive what others commit
+	ended   chan struct{} // closed when all subscriptions have ended, except for their outputs
 	left    Left
 	errs    []error
 }
@@ -122,14 +126,21 @@ type burst struct {
 func (b *burst) run(ctx context.Context, router *message.Router, also []func(context.Context) error) {
 	empty := len(router.Handlers()) == 0
 	routed := make(chan error, 1)
-	go func() { routed <- router.Run(ctx) }()
+	// A router reports an error if its messages end before its context does.
+	routing, stop := context.WithCancel(ctx)
+	end := func() {
+		b.subscriptions.Wait()
+		stop()
+		close(b.ended)
+	}
+	go func() { routed <- router.Run(routing) }()
 	var others sync.WaitGroup
 	select {
 	case err := <-routed: // a handler cannot subscribe; the router ends the others
 		b.failed(err)
 		close(b.begun)
 		b.add(-1)
-		b.subscriptions.Wait()
+		end()
 		return
 	case <-router.Running():
 		close(b.begun)
@@ -151,7 +162,7 @@ func (b *burst) run(ctx context.Context, router *message.Router, also []func(con
 	case <-b.done:
 	case <-ctx.Done():
 	}
-	b.subscriptions.Wait()
+	end()
 	if empty { // a router without handlers does not end by itself
 		b.failed(router.Close())
 	}

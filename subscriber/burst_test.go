@@ -34,6 +34,8 @@ type bursts struct {
 	config subscriber.Config
 	// handle is called for each message after it was recorded. It may be nil.
 	handle func(*message.Message) error
+	// logger is that of the router. It may be nil.
+	logger watermill.LoggerAdapter
 
 	mu       sync.Mutex
 	received []string
@@ -50,7 +52,7 @@ func (b *bursts) try(ctx context.Context, burst subscriber.Burst) (subscriber.Le
 	b.t.Helper()
 	sub, err := subscriber.NewSubscriber(b.config, testLogger(b.t))
 	require.NoError(b.t, err)
-	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	router, err := message.NewRouter(message.RouterConfig{}, b.logger)
 	require.NoError(b.t, err)
 	router.AddConsumerHandler("handler", topic, sub, func(msg *message.Message) error {
 		b.mu.Lock()
@@ -140,7 +142,8 @@ func TestAfterABurstNothingRuns(t *testing.T) {
 	eachLayoutInFakeTime(t, 4, func(t *testing.T, client *dynamodb.Client) {
 		proxy := dynamotest.NewProxy(t, client)
 		j := open(t, proxy.Client())
-		b := &bursts{t: t, config: quick(j)}
+		logger := watermill.NewCaptureLogger()
+		b := &bursts{t: t, config: quick(j), logger: logger}
 		write(t, j, "x", 0, 3)
 		b.run(t.Context())
 		for range 5 {
@@ -152,6 +155,7 @@ func TestAfterABurstNothingRuns(t *testing.T) {
 		recording := proxy.Record()
 		time.Sleep(time.Hour)
 		assert.Empty(t, recording.Calls())
+		assert.Empty(t, logger.Captured()[watermill.ErrorLogLevel])
 	})
 }
 

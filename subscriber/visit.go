@@ -45,8 +45,11 @@ func (s *subscription) watch() (stop func()) {
 
 // catchUp visits shards until the burst has no more work, and closes the output.
 func (s *subscription) catchUp(ctx context.Context, unwatch func()) {
-	defer s.burst.subscriptions.Done()
-	defer close(s.out)
+	defer func() {
+		s.burst.subscriptions.Done()
+		<-s.burst.ended
+		close(s.out)
+	}()
 	defer s.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+s.burst.writes(), s.close) })()
 	defer func() { s.lanes.Stop(); s.lanes.Wait() }()
