@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/subscriber"
@@ -28,7 +29,7 @@ import (
 // read models. What is left is no error.
 func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber.Left, error) {
 	a.mu.Lock()
-	refused, queried := a.started && !a.bursts, a.queried
+	refused, first, queried := a.started && !a.bursts, !a.started, a.queried
 	a.started, a.bursts = true, !refused
 	a.mu.Unlock()
 	if refused {
@@ -37,7 +38,10 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 	if err := a.hasGroups(queried...); err != nil {
 		return subscriber.Left{}, err
 	}
-	router, err := a.config.newRouter()
+	if first {
+		a.reportNoCommands()
+	}
+	router, err := a.config.newRouter(quiet{a.config.Logger})
 	if err != nil {
 		return subscriber.Left{}, err
 	}
@@ -57,6 +61,16 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 	left, err := burst.Run(ctx, router)
 	a.flushWakeups(ctx)
 	return left, errors.Join(append(failed, err)...)
+}
+
+// quiet is the logger of a router in a burst. There may be a burst for each event, so the router
+// reports its beginning and its end as debug messages.
+type quiet struct{ watermill.LoggerAdapter }
+
+func (q quiet) Info(msg string, fields watermill.LogFields) { q.Debug(msg, fields) }
+
+func (q quiet) With(fields watermill.LogFields) watermill.LoggerAdapter {
+	return quiet{q.LoggerAdapter.With(fields)}
 }
 
 // kept is a subscriber that a router does not close.

@@ -207,8 +207,9 @@ func (e *ConfigError) Error() string { return fmt.Sprintf("millrace: %s %s", e.F
 
 // Errors of this package, for errors.Is. [*ConfigError] is for errors.As.
 var (
-	// ErrStarted reports that the App runs or has run. An App runs once; add everything before.
-	ErrStarted = errors.New("the app has been started")
+	// ErrStarted reports that the App runs or has run, also in bursts. An App runs once, or only in
+	// bursts; add everything before.
+	ErrStarted = errors.New("the app has been started, or has run a burst: open another App")
 	// ErrNotRunning reports that the App has not started yet, is stopping, or has stopped.
 	ErrNotRunning = errors.New("the app does not run")
 )
@@ -285,7 +286,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	if err != nil {
 		return nil, err
 	}
-	router, err := config.newRouter()
+	router, err := config.newRouter(config.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -306,8 +307,8 @@ func (c Config) starting(ctx context.Context) context.Context {
 	})
 }
 
-func (c Config) newRouter() (*message.Router, error) {
-	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: c.HandlerTimeout + closing}, c.Logger)
+func (c Config) newRouter(logger watermill.LoggerAdapter) (*message.Router, error) {
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: c.HandlerTimeout + closing}, logger)
 	if err != nil {
 		return nil, err
 	}

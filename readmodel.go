@@ -70,7 +70,7 @@ func (a *App) ReadModel(
 	a.models = append(a.models, modelWiring(model, config.Forms, wire))
 	a.workers = append(a.workers, Service{Name: name, Run: func(ctx context.Context) error {
 		return model.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
-			router, err := a.config.newRouter()
+			router, err := a.config.newRouter(a.config.Logger)
 			if err != nil {
 				return err
 			}

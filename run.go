@@ -163,9 +163,7 @@ func (r *run) start(ctx context.Context) error {
 		close(r.routed)
 		return err
 	}
-	if r.sends && r.topicsOf[commandGroup] == nil {
-		r.config.Logger.Info("The App handles no commands: the commands of its process managers wait for another program", watermill.LogFields{"topic": r.config.CommandTopic})
-	}
+	r.reportNoCommands()
 	if r.receiver != nil {
 		r.begin("wake-ups", func() error {
 			r.receiver.Run(r.ctx)
@@ -199,6 +197,13 @@ func (r *run) start(ctx context.Context) error {
 		r.begin(s.Name, func() error { return s.Run(running) })
 	}
 	return nil
+}
+
+// reportNoCommands reports that another program has to handle the commands of process managers.
+func (a *App) reportNoCommands() {
+	if a.sends && a.topicsOf[commandGroup] == nil {
+		a.config.Logger.Info("The App handles no commands: the commands of its process managers wait for another program", watermill.LogFields{"topic": a.config.CommandTopic})
+	}
 }
 
 // join waits until the handlers have joined their consumer groups, at most for [joinTimeout].

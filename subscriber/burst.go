@@ -51,7 +51,7 @@ type Left struct {
 	// was too short, or another process works on their shards.
 	Aggregates int
 	// Due is the time of the next attempt at an event. It is zero if none is known. A sweep handles
-	// what is due.
+	// what is due. The timeouts of process managers are not part of it: see process.Backlog.Due.
 	Due time.Time
 }
 
