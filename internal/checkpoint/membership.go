@@ -353,9 +353,9 @@ func SweptShard(value string) (shard int, is bool) {
 	return shard, is && err == nil && shard >= 0
 }
 
-// HandOver adds values of ids and of [SweepOf], and returns how many it has added before there were
-// too many.
-func (r Membership) HandOver(values []string) (next Membership, added int) {
+// HandOver adds values of ids and of [SweepOf]. It returns how many of them the membership then
+// has: there may be too many.
+func (r Membership) HandOver(values []string) (next Membership, handed int) {
 	next = r.clone()
 	size := 0
 	for _, value := range next.Handed {
@@ -369,9 +369,9 @@ func (r Membership) HandOver(values []string) (next Membership, added int) {
 			}
 			next.Handed = append(next.Handed, value)
 		}
-		added++
+		handed++
 	}
-	return next, added
+	return next, handed
 }
 
 // TakeHanded removes the values for which own returns true, and returns them.
