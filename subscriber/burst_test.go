@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -324,6 +325,27 @@ func TestAFailedEventWaitsForItsPauseAcrossBursts(t *testing.T) {
 		assert.Zero(t, left)
 		assert.Zero(t, b.run(t.Context(), hint("x", 2)))
 		assert.Empty(t, b.take(), "it is parked")
+	})
+}
+
+// A process whose clock is a day ahead stores the time of the next attempt.
+func TestAFailedEventDoesNotWaitForTheTimeOfAWrongClock(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		tomorrow := func() time.Time { return time.Now().Add(24 * time.Hour) }
+		wrong := &bursts{t: t, config: quick(testjournal.Open(t, client, journal.Config{Now: tomorrow}))}
+		wrong.config.NackResendSleep, wrong.config.MaxNackResendSleep = 30*time.Second, time.Minute
+		wrong.handle = func(msg *message.Message) error { return errors.New("fails") }
+		write(t, wrong.config.Journal, "x", 0, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		wrong.run(ctx, hint("x", 1))
+		assert.Equal(t, []string{"x/1"}, wrong.take())
+
+		right := &bursts{t: t, config: quick(open(t, client))}
+		time.Sleep(time.Minute)
+		right.run(t.Context(), hint("x", 1))
+		assert.Equal(t, []string{"x/1"}, right.take())
 	})
 }
 

@@ -84,7 +84,7 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 	if st.failure = b.Failure; b.Failure != nil {
 		st.explained, st.explainedAttempts = b.Failure.Number, b.Failure.Attempts
 	}
-	if b.Failure != nil && !q.Began.IsZero() && b.Failure.Due.After(q.Began) {
+	if !q.Began.IsZero() && b.Failure.Waits(q.Began) {
 		q.setState(st, delayed)
 		return
 	}

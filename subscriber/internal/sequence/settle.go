@@ -65,7 +65,7 @@ func (q *Sequencer[W]) Unfinished(now time.Time) (count int, due time.Time) {
 		}
 		count++
 		again := now
-		if st.failure != nil && st.failure.Due.After(now) {
+		if st.failure.Waits(now) {
 			again = st.failure.Due
 		}
 		if due.IsZero() || again.Before(due) {
