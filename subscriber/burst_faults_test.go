@@ -615,3 +615,20 @@ func TestABurstHandlesCommitsFromBeforeASubscription(t *testing.T) {
 		}
 	})
 }
+
+// The context ends after the burst has read that there is no group.
+func TestABurstOfANewGroupThatHasNoTimeToJoin(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		proxy := dynamotest.NewProxy(t, createIn(t, journal.Packed, 1))
+		j := open(t, proxy.Client())
+		b := &bursts{t: t, config: quick(j)}
+		write(t, j, "x", 0, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		proxy.Inject(dynamotest.PauseReply(func(context.Context) { cancel() }), dynamotest.On("GetItem"), dynamotest.Table("checkpoint"), dynamotest.After(1), dynamotest.Times(1))
+		assert.Equal(t, 1, b.run(ctx).Aggregates)
+		assert.Zero(t, b.run(t.Context()))
+		assert.Equal(t, expect("x", 1, 1), b.take())
+	})
+}

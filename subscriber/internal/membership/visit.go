@@ -151,6 +151,9 @@ func (a *arrival[W]) join(r checkpoint.Membership, joining checkpoint.Member) (n
 
 // handOver adds those aggregates to a membership that are on shards of other visitors.
 func (m *Member[W]) handOver(r checkpoint.Membership, values []string) (next checkpoint.Membership, handed int) {
+	if !r.Exists() { // there was no time to join a new group
+		return r, 0
+	}
 	var theirs []string
 	for _, value := range values {
 		owner, is := r.Members[r.Owners[m.shardOf(value)]]
