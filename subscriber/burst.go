@@ -75,7 +75,7 @@ func (b Burst) Run(ctx context.Context, router *message.Router) (Left, error) {
 		deadline = time.Now().Add(defaultBurst)
 	}
 	if time.Until(deadline) <= 0 {
-		return Left{Aggregates: len(b.Hints)}, nil
+		return Left{Aggregates: max(1, len(b.Hints))}, nil
 	}
 	r := &burst{
 		began: time.Now(), deadline: deadline, sweep: len(b.Hints) == 0, hints: b.Hints, working: 1,
@@ -102,6 +102,7 @@ func (b Burst) Run(ctx context.Context, router *message.Router) (Left, error) {
 
 var (
 	errLate             = errors.New("burst: something still runs at the deadline: does each handler end within CloseTimeout?")
+	errBurstEnded       = errors.New("the burst of the context has ended: subscribe with another context")
 	errBroadcastInBurst = errors.New("a broadcast has no position, so it cannot work in bursts: subscribe without the context of a burst")
 )
 
@@ -187,15 +188,17 @@ func (b *burst) add(n int) {
 	}
 }
 
-// join is add(1) for a worker that begins because of a commit. Any goroutine of the process may
-// commit at any time, so join returns false if the burst has ended.
-func (b *burst) join() bool {
+// join is add(1) for the inbox of a new subscription, or for one that works again because of a
+// commit. Any goroutine of the process may commit, or subscribe with the context of a message, at
+// any time. So join returns false if the burst has ended.
+func (b *burst) join(subscriptions int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.working == 0 {
 		return false
 	}
 	b.working++
+	b.subscriptions.Add(subscriptions)
 	return true
 }
 
@@ -253,9 +256,8 @@ type inbox struct {
 	hints        map[aggregate.ID]uint64
 }
 
-// newInbox returns an inbox that works.
+// newInbox returns an inbox that works. The caller has joined for it.
 func (b *burst) newInbox(topic string) *inbox {
-	b.add(1)
 	return &inbox{burst: b, arrived: make(chan struct{}, 1), works: true, hints: b.hintsOf(topic)}
 }
 
@@ -267,7 +269,7 @@ func (i *inbox) add(id aggregate.ID, version uint64) {
 		return
 	}
 	if !i.works {
-		if !i.burst.join() {
+		if !i.burst.join(0) {
 			return
 		}
 		i.works = true

@@ -12,7 +12,7 @@ import (
 // before it ends.
 func TestACommitAfterTheEndOfABurstDoesNotPanic(t *testing.T) {
 	t.Parallel()
-	b := &burst{working: 1, done: make(chan struct{})}
+	b := &burst{working: 2, done: make(chan struct{})}
 	i := b.newInbox("account")
 	b.add(-1)
 	i.take(1000) // nothing to do: the burst is done

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -687,4 +688,33 @@ func TestABurstOfAGroupThatStartsLaterDoesNothing(t *testing.T) {
 		b.run(t.Context(), hint("x", 0))
 		assert.Equal(t, expect("x", 2, 2), b.take())
 	})
+}
+
+// A handler may keep the context of a message.
+func TestASubscriptionAfterABurstIsRefused(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := open(t, createIn(t, journal.Packed, 1))
+		b := &bursts{t: t, config: quick(j)}
+		var kept context.Context
+		b.handle = func(msg *message.Message) error {
+			kept = msg.Context()
+			return nil
+		}
+		write(t, j, "x", 0, 1)
+		b.run(t.Context())
+		sub, err := subscriber.NewSubscriber(quick(j), nil)
+		require.NoError(t, err)
+		_, err = sub.Subscribe(kept, topic)
+		require.ErrorContains(t, err, "the burst of the context has ended")
+	})
+}
+
+func TestASweepWithoutTimeMayHaveLeftSomething(t *testing.T) {
+	t.Parallel()
+	b := &bursts{t: t, config: quick(setup(t, 1))}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	assert.Equal(t, subscriber.Left{Aggregates: 1}, b.run(ctx))
+	assert.Equal(t, subscriber.Left{Aggregates: 2}, b.run(ctx, hint("x", 1), hint("y", 1)))
 }

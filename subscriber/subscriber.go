@@ -99,6 +99,9 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 	if sub.closed {
 		return nil, ErrSubscriberClosed
 	}
+	if b := burstOf(ctx); b != nil && !b.join(1) {
+		return nil, fmt.Errorf("subscribe to %q: %w", topic, errBurstEnded)
+	}
 	s := sub.newSubscription(ctx, topic)
 	s.since = since
 	work, cancel := context.WithCancel(ctx)

@@ -93,7 +93,6 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	if s.burst != nil {
 		s.config.CloseTimeout = min(s.config.CloseTimeout, s.burst.quarter())
 		s.inbox, s.hints = s.burst.newInbox(topic), rate.NewLimiter(rate.Inf, 0)
-		s.burst.subscriptions.Add(1)
 	}
 	_, own := s.config.Positions.(*tablePositions)
 	s.member = membership.New(membership.Config{
