@@ -632,3 +632,18 @@ func TestABurstOfANewGroupThatHasNoTimeToJoin(t *testing.T) {
 		assert.Equal(t, expect("x", 1, 1), b.take())
 	})
 }
+
+// The deadline comes while a burst reads the progress of a shard.
+func TestTheHintsOfAShardThatABurstCannotBeginAreLeft(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		proxy := dynamotest.NewProxy(t, createIn(t, journal.Packed, 1))
+		j := open(t, proxy.Client())
+		b := &bursts{t: t, config: quick(j)}
+		b.run(t.Context()) // makes the group
+		write(t, j, "x", 0, 1)
+		write(t, j, "y", 0, 1)
+		proxy.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"), dynamotest.On("Query"))
+		assert.Equal(t, 2, b.run(t.Context(), hint("x", 1), hint("y", 1)).Aggregates)
+	})
+}

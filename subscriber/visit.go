@@ -182,6 +182,7 @@ func (sh *shard) catchUp(ctx context.Context) {
 	}
 	from, begun := sh.begin(ctx)
 	if !begun {
+		sh.burst.leave(len(sh.visit.hints[sh.number]), time.Time{})
 		return
 	}
 	sh.committer.begun.Store(true)
