@@ -633,17 +633,28 @@ func TestABurstOfANewGroupThatHasNoTimeToJoin(t *testing.T) {
 	})
 }
 
-// The deadline comes while a burst reads the progress of a shard.
-func TestTheHintsOfAShardThatABurstCannotBeginAreLeft(t *testing.T) {
+// A burst that cannot begin until its deadline says why, and drops no hint.
+func TestABurstReportsWhatIsRefusedUntilItsDeadline(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		proxy := dynamotest.NewProxy(t, createIn(t, journal.Packed, 1))
-		j := open(t, proxy.Client())
-		b := &bursts{t: t, config: quick(j)}
-		b.run(t.Context()) // makes the group
-		write(t, j, "x", 0, 1)
-		write(t, j, "y", 0, 1)
-		proxy.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"), dynamotest.On("Query"))
-		assert.Equal(t, 2, b.run(t.Context(), hint("x", 1), hint("y", 1)).Aggregates)
-	})
+	for _, operation := range []string{"UpdateItem", "Query"} {
+		for name, burst := range map[string]subscriber.Burst{"sweep": {}, "hint": {Hints: []subscriber.Hint{hint("x", 2)}}} {
+			t.Run(operation+"/"+name, func(t *testing.T) {
+				testdb.WithFakeTime(t, func(t *testing.T) {
+					client := createIn(t, journal.Packed, 1)
+					proxy := dynamotest.NewProxy(t, client)
+					j := open(t, proxy.Client(testdb.Once))
+					b := &bursts{t: t, config: quick(j)}
+					write(t, j, "x", 0, 1)
+					b.run(t.Context())
+					write(t, j, "x", 1, 1)
+					proxy.Inject(dynamotest.Throttle(), dynamotest.On(operation), dynamotest.Table("checkpoint"))
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					defer cancel()
+					left, err := b.try(ctx, burst)
+					require.ErrorIs(t, err, journal.ErrThrottled)
+					assert.Equal(t, 1, left.Aggregates)
+				})
+			})
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -117,7 +118,7 @@ func (sh *shard) IsFenced() bool { return sh.handlersFenced }
 
 // tail reads the tail from the former owner's cursor on, until the context ends.
 func (sh *shard) tail(ctx context.Context) {
-	from, begun := sh.begin(ctx)
+	from, begun, _ := sh.begin(ctx)
 	for wait := sh.untilStart(); begun && wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
 		// The clock may be changed meanwhile.
 		retry.Sleep(ctx, retry.Jitter(min(wait, time.Minute)))
@@ -128,15 +129,18 @@ func (sh *shard) tail(ctx context.Context) {
 }
 
 // begin passes the progress of former owners to the sequencer, and returns the cursor. It returns
-// false when ctx ends or the shard is lost.
-func (sh *shard) begin(ctx context.Context) (from int64, begun bool) {
+// false when ctx ends or the shard is lost, and then the last error before that, if any.
+func (sh *shard) begin(ctx context.Context) (from int64, begun bool, refused error) {
 	for {
 		from, err := sh.committer.begin(ctx)
 		if err == nil {
-			return from, true
+			return from, true, nil
 		}
-		if ctx.Err() != nil || sh.loseIfFenced(err) {
-			return 0, false
+		if sh.loseIfFenced(err) {
+			return 0, false, nil
+		}
+		if refused = cmp.Or(refusal(err), refused); ctx.Err() != nil {
+			return 0, false, refused
 		}
 		sh.logger.Error("Cannot take over a shard, will try again", err, watermill.LogFields{"shard": sh.number})
 		retry.Sleep(ctx, retry.Jitter(sh.config.Timing.MaxPollInterval))

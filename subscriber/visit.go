@@ -107,11 +107,12 @@ func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggre
 	}
 	s.visit = v
 	s.acceptsUntil.Store(time.Now().Add(acceptFor).UnixNano())
-	visited, handed, left := s.member.Visit(ctx, membership.Visit{
+	visited, handed, left, refused := s.member.Visit(ctx, membership.Visit{
 		Seen: seen, Since: s.since, Wanted: wanted, Values: v.values(wanted), Until: s.burst.deadline, More: s.takeHanded,
 	})
 	missed := v.missed(wanted, visited) - handed // other visitors do what was handed over
 	s.burst.leave(left+max(0, missed), time.Time{})
+	s.burst.failed(refused)
 	return nil
 }
 
@@ -180,8 +181,9 @@ func (sh *shard) catchUp(ctx context.Context) {
 		// Before any event is delivered, so that the number of deferred ones is limited.
 		scanned = sh.deferrals.scan(ctx)
 	}
-	from, begun := sh.begin(ctx)
+	from, begun, refused := sh.begin(ctx)
 	if !begun {
+		sh.burst.failed(errors.Join(refusal(scanned), refused))
 		sh.burst.leave(len(sh.visit.hints[sh.number]), time.Time{})
 		return
 	}
@@ -205,6 +207,15 @@ func (sh *shard) catchUp(ctx context.Context) {
 		}
 	}
 	sh.awaitSettled(ctx)
+}
+
+// refusal returns an error, or nil if its reason is that a context has ended. That there was no time
+// is no error of a burst.
+func refusal(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // awaitSettled waits until nothing is left to do on the shard in this visit, or until ctx ends.

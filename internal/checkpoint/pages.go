@@ -14,19 +14,27 @@ import (
 	"github.com/millrace-dev/millrace/internal/retry"
 )
 
-// nextPage reads a page, and retries it for up to 30 seconds, because a long list has many pages.
+// nextPage reads a page, and retries it for up to 30 seconds, because a long list has many pages. If
+// ctx ends meanwhile, it returns the error of the last attempt before that.
 func (s *Store) nextPage(ctx context.Context, pages *dynamodb.QueryPaginator) (*dynamodb.QueryOutput, error) {
 	return retryPage(ctx, func() (*dynamodb.QueryOutput, error) { return pages.NextPage(ctx) })
 }
 
 func retryPage(ctx context.Context, read func() (*dynamodb.QueryOutput, error)) (page *dynamodb.QueryOutput, err error) {
 	wait := retry.Pauses(50*time.Millisecond, 5*time.Second, 30*time.Second)
+	var refused error
 	err = backoff.Retry(func() error {
 		if page, err = read(); err != nil && !dynamo.IsThrottle(err) && !errors.Is(err, dynamo.ErrNoReply) {
 			return backoff.Permanent(err)
 		}
+		if ctx.Err() == nil {
+			refused = err
+		}
 		return err
 	}, backoff.WithContext(wait, ctx))
+	if err != nil && ctx.Err() != nil && refused != nil {
+		err = refused
+	}
 	return page, err
 }
 

@@ -29,7 +29,7 @@ func (m *Member[W]) join(
 	enter func(checkpoint.Membership, checkpoint.Member) (next checkpoint.Membership, number uint64, take []int),
 ) bool {
 	known := seen.Exists()
-	m.number, m.expired = 0, &atomic.Bool{}
+	m.number, m.expired, m.refused = 0, &atomic.Bool{}, nil
 	// If the reply to an attempt is lost, the member finds its entry by the token. If it joined a
 	// second time instead, no one would work on the shards of the first entry.
 	token := rand.Uint64()
@@ -42,6 +42,7 @@ func (m *Member[W]) join(
 			known = err == nil
 		}
 		if number, joined := seen.WithToken(token); joined {
+			m.refused = nil
 			m.begin(ctx, number, seen, attempted)
 			return true
 		}
@@ -67,6 +68,7 @@ func (m *Member[W]) join(
 			now, err = m.Checkpoint.ChangeMembership(once, m.Key, seen, next.Take(number, take))
 			cancel()
 			if err == nil {
+				m.refused = nil
 				m.begin(ctx, number, now, asOf)
 				return true
 			}
@@ -78,6 +80,7 @@ func (m *Member[W]) join(
 			known = false
 		}
 		if ctx.Err() == nil {
+			m.refused = err
 			m.Logger.Error("Cannot join the consumer group, will try again", err, nil)
 		}
 		retry.Sleep(ctx, retry.Jitter(m.Lease/10))

@@ -31,10 +31,11 @@ type Visit struct {
 // Visit takes those of the wanted shards that no one works on, and frees them when the work on them
 // has ended by itself or because ctx has ended. It returns these shards. It hands aggregates on
 // shards of other visitors over to these, and returns the number of those. left counts what others
-// have handed to this visitor too late. If the group is paused, it does nothing.
-func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed, left int) {
+// have handed to this visitor too late. If the group is paused, it does nothing. refused is the error
+// of the requests because of which it could not take or hand over anything.
+func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed, left int, refused error) {
 	defer context.AfterFunc(ctx, m.stopAll)()
-	m.number = 0
+	m.number, m.refused = 0, nil
 	for again := len(v.Wanted)+len(v.Values) > 0; again; {
 		added, entered := m.enter(ctx, v)
 		if handed += added; !entered {
@@ -49,7 +50,7 @@ func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed, 
 		again, left = m.endVisit(ctx)
 		v.Wanted, v.Values, v.Seen = nil, nil, m.membership
 	}
-	return visited, handed, left
+	return visited, handed, left, m.refused
 }
 
 // awaitEnd waits for the end of the work on all shards. It ends the work if the group is paused,
@@ -97,6 +98,7 @@ func (m *Member[W]) enter(ctx context.Context, v Visit) (handed int, entered boo
 			return handed, false
 		}
 		if !errors.Is(err, checkpoint.ErrMembershipChanged) {
+			m.refused = err
 			m.Logger.Error("Cannot hand aggregates over to another visitor, so they wait for the next sweep", err, nil)
 			break
 		}
