@@ -658,3 +658,39 @@ func TestABurstReportsWhatIsRefusedUntilItsDeadline(t *testing.T) {
 		}
 	}
 }
+
+// Aggregates that are blocked or parked are for sweeps. Otherwise each hint would cost an attempt
+// at each of them in an outage.
+func TestAHintCausesNoAttemptAtOtherAggregates(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]subscriber.FailurePolicy{"blocked": subscriber.Block(), "parked": subscriber.Park(1)} {
+		t.Run(name, func(t *testing.T) {
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				client := createIn(t, journal.Packed, 1)
+				proxy := dynamotest.NewProxy(t, client)
+				j := open(t, proxy.Client())
+				b := &bursts{t: t, config: quick(j)}
+				b.config.NackResendSleep, b.config.MaxNackResendSleep, b.config.Failures = time.Minute, time.Minute, policy
+				b.handle = func(*message.Message) error { return errors.New("fails") }
+				for i := range 50 {
+					write(t, j, fmt.Sprintf("bad%d", i), 0, 1)
+				}
+				b.run(t.Context())
+				b.take()
+				time.Sleep(time.Hour)
+				b.handle = nil
+				write(t, j, "good", 0, 1)
+				r := proxy.Record()
+				b.run(t.Context(), hint("good", 1))
+				assert.Equal(t, expect("good", 1, 1), b.take())
+				assert.Len(t, r.Calls(), 9)
+				if name == "blocked" {
+					b.run(t.Context(), hint("bad7", 1))
+					assert.Equal(t, expect("bad7", 1, 1), b.take())
+					b.run(t.Context())
+					assert.Len(t, b.take(), 49)
+				}
+			})
+		})
+	}
+}

@@ -87,7 +87,9 @@ func (c *committer) run(ctx context.Context) {
 		case <-full:
 		case <-ticker.C:
 		}
-		c.verifyParked(ctx)
+		if !c.hinted() {
+			c.verifyParked(ctx)
+		}
 		due := time.Now().After(cursors)
 		errs := c.flush(due)
 		c.failedToWrite(errs)

@@ -48,10 +48,12 @@ type work struct {
 
 func (s *subscription) newShard(t membership.Term) *shard {
 	sh := &shard{term: s.newTerm(t)}
+	limits := s.sequenceLimits()
+	limits.ReportedOnly = s.visit != nil && !sh.sweep
 	if s.visit != nil && t.Unclean {
 		s.lanes.Limit(1) // so that an event is not suspected because of another one
 	}
-	sh.sequencer = sequence.New(s.sequenceLimits(), s.budget, &s.stats.duplicates, s.now, func(st *stream, failed bool) {
+	sh.sequencer = sequence.New(limits, s.budget, &s.stats.duplicates, s.now, func(st *stream, failed bool) {
 		s.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	c := &s.config

@@ -188,8 +188,8 @@ func (sh *shard) catchUp(ctx context.Context) {
 		return
 	}
 	sh.committer.begun.Store(true)
-	sh.committer.verifyParked(ctx)
 	if sh.sweep {
+		sh.committer.verifyParked(ctx)
 		passed := sh.source.Pass(ctx, from)
 		sh.committer.complete.Store(scanned == nil && passed == nil && sh.sequencer.IsCaughtUp())
 		if ctx.Err() == nil {

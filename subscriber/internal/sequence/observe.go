@@ -88,6 +88,11 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 		q.setState(st, delayed)
 		return
 	}
+	if b.Parked == nil && q.ReportedOnly {
+		st.unreported = true
+		q.setState(st, delayed)
+		return
+	}
 	if b.Parked == nil {
 		st.pending = q.now()
 		q.setState(st, active)

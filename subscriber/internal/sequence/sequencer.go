@@ -84,6 +84,9 @@ type Limits struct {
 	// delayed for the whole visit. It is zero for an owner that runs for long, which may have come
 	// with a correction, so it tries all of them at once.
 	Began time.Time
+	// ReportedOnly says that a visit handles only aggregates that are reported. It leaves the other
+	// listed ones to sweeps.
+	ReportedOnly bool
 	// Hints limits the reads because of hints from outside. Rare reports whether the tail is polled
 	// rarely because of them.
 	Hints *rate.Limiter

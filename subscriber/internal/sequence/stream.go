@@ -51,7 +51,9 @@ type Stream[W any] struct {
 	listed uint64
 	entry  bool // there may be an entry on the behind list
 	// inherited is the entry of a former owner, until it is taken over.
-	inherited  *storage.Behind
+	inherited *storage.Behind
+	// unreported says that a visit serves the stream only if it is reported.
+	unreported bool
 	led        uint64 // the highest event that only the behind list led to
 	reconciled uint64 // the highest event that only a reconciliation has shown
 	// hinted is the version of a hint from outside, 0 if there is none. The stream is not

@@ -114,7 +114,7 @@ func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 		return false
 	}
 	st := q.streams[id.Value]
-	if version := max(w.committed, w.hinted); version == 0 || st != nil && version <= st.head {
+	if version := max(w.committed, w.hinted); version == 0 || st != nil && version <= st.head && !st.unreported {
 		return true
 	}
 	if q.Memory.isFull(q.unparked()) || q.budget.isFull() {
@@ -136,6 +136,10 @@ func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 		}
 		st = q.stream(id)
 		st.hinted = max(st.hinted, w.hinted)
+	}
+	if st.unreported {
+		st.unreported = false
+		q.setState(st, idle)
 	}
 	q.schedule(st, false)
 	return true
