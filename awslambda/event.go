@@ -65,6 +65,7 @@ type record struct {
 // subscription to SNS without raw message delivery.
 type notification struct {
 	Type              string
+	TopicARN          string `json:"TopicArn"`
 	MessageID         string `json:"MessageId"`
 	Message           string
 	MessageAttributes map[string]struct{ Type, Value string }
@@ -140,8 +141,11 @@ func (f *Function) readMessage(w *work, r record) {
 	if strings.HasSuffix(r.EventSourceARN, ".fifo") {
 		m.order = r.Attributes["MessageGroupId"]
 	}
+	// A command may look like a notification. SNS sets all of these fields, and puts the attributes
+	// into the body.
 	var n notification
-	if json.Unmarshal([]byte(r.Body), &n) == nil && n.Type == "Notification" && n.MessageID != "" {
+	if len(r.MessageAttributes) == 0 && json.Unmarshal([]byte(r.Body), &n) == nil &&
+		n.Type == "Notification" && n.MessageID != "" && strings.HasPrefix(n.TopicARN, "arn:") {
 		f.readNotification(w, n, m)
 		return
 	}

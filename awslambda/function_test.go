@@ -213,7 +213,7 @@ func notified(message string) object {
 // enveloped returns the body of a message of SQS that came from SNS without raw delivery.
 func enveloped(t *testing.T, message string, attributes object) string {
 	t.Helper()
-	body, err := json.Marshal(object{"Type": "Notification", "MessageId": "n-2", "Message": message, "MessageAttributes": attributes})
+	body, err := json.Marshal(object{"Type": "Notification", "TopicArn": "arn:aws:sns:eu-west-1:123456789012:work", "MessageId": "n-2", "Message": message, "MessageAttributes": attributes})
 	require.NoError(t, err)
 	return string(body)
 }
@@ -358,6 +358,24 @@ func TestMessagesKeepTheirIdsAndAttributes(t *testing.T) {
 		assert.Equal(t, "command", string(got[0].Payload))
 		assert.Equal(t, c.want, got[0].Metadata)
 	}
+}
+
+// The fields of a command may have the names of those of SNS.
+func TestACommandMayLookLikeANotification(t *testing.T) {
+	t.Parallel()
+	var got []string
+	w := setup(t, journal.Packed, func(msg *message.Message) error {
+		got = append(got, string(msg.Payload)+msg.Metadata["name"])
+		return nil
+	})
+	body := `{"type":"Notification","messageId":"42","message":"hello"}`
+	plain, named := queued("1", body), queued("2", strings.Replace(body, "type", "topicArn\":\"arn:x\",\"type", 1))
+	named["messageAttributes"] = object{"name": object{"stringValue": "notify"}}
+	for _, r := range []object{plain, named} {
+		_, err := w.invoke(records(r))
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{body, named["body"].(string) + "notify"}, got)
 }
 
 func TestAnInvocationEndsBeforeTheDeadline(t *testing.T) {
