@@ -694,3 +694,36 @@ func TestAHintCausesNoAttemptAtOtherAggregates(t *testing.T) {
 		})
 	}
 }
+
+// The value of an id may be any text, also one that stands for the sweep of a shard.
+func TestAHintThatLooksLikeASweepIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := createIn(t, journal.Packed, 2)
+		j, other := open(t, client), &bursts{t: t, config: quick(open(t, client))}
+		b := &bursts{t: t, config: quick(j)}
+		odd := "\x00sweep/0"
+		if j.Internal().Shard(account(odd)) == 0 {
+			odd = "\x00sweep/1"
+		}
+		b.run(t.Context()) // makes the group
+		var hints []subscriber.Hint
+		for i := range 10 { // in both shards
+			id := fmt.Sprintf("a%d", i)
+			write(t, j, id, 0, 1)
+			hints = append(hints, hint(id, 1))
+		}
+		write(t, j, odd, 0, 1)
+		b.handle = func(*message.Message) error { time.Sleep(2 * time.Second); return nil }
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			b.run(t.Context(), hints...)
+		}()
+		time.Sleep(time.Second)
+		assert.Equal(t, 1, other.run(t.Context(), hint(odd, 1)).Aggregates)
+		<-ended
+		assert.Empty(t, b.run(t.Context()))
+		assert.Contains(t, b.take(), odd+"/1")
+	})
+}

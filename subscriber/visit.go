@@ -125,7 +125,9 @@ func (v *visit) values(wanted []int) (values []string) {
 	}
 	for _, hints := range v.hints {
 		for id := range hints {
-			values = append(values, id.Value)
+			if _, is := checkpoint.SweptShard(id.Value); !is { // it would be taken for a sweep
+				values = append(values, id.Value)
+			}
 		}
 	}
 	return values
@@ -209,8 +211,8 @@ func (sh *shard) catchUp(ctx context.Context) {
 	sh.awaitSettled(ctx)
 }
 
-// refusal returns an error, or nil if its reason is that a context has ended. That there was no time
-// is no error of a burst.
+// refusal returns an error, or nil if its reason is that a context has ended. A lack of time is no
+// error of a burst.
 func refusal(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/retry"
 )
 
-// nextPage reads a page, and retries it for up to 30 seconds, because a long list has many pages. If
-// ctx ends meanwhile, it returns the error of the last attempt before that.
+// nextPage reads a page, and retries it for up to 30 seconds, because a long list has many pages.
+// If ctx ends meanwhile, it returns the error of the last attempt before that.
 func (s *Store) nextPage(ctx context.Context, pages *dynamodb.QueryPaginator) (*dynamodb.QueryOutput, error) {
 	return retryPage(ctx, func() (*dynamodb.QueryOutput, error) { return pages.NextPage(ctx) })
 }

@@ -31,8 +31,8 @@ type Visit struct {
 // Visit takes those of the wanted shards that no one works on, and frees them when the work on them
 // has ended by itself or because ctx has ended. It returns these shards. It hands aggregates on
 // shards of other visitors over to these, and returns the number of those. left counts what others
-// have handed to this visitor too late. If the group is paused, it does nothing. refused is the error
-// of the requests because of which it could not take or hand over anything.
+// have handed to this visitor too late. If the group is paused, it does nothing. refused is the
+// error of the request because of which it could take or hand over nothing.
 func (m *Member[W]) Visit(ctx context.Context, v Visit) (visited []int, handed, left int, refused error) {
 	defer context.AfterFunc(ctx, m.stopAll)()
 	m.number, m.refused = 0, nil
