@@ -226,6 +226,14 @@ func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason e
 	if err != nil {
 		return Aggregate[S]{}, err
 	}
+	if command.CommitID == e.commitID { // it arrived late, and nothing has decided since
+		switch known, err := e.executed(ctx); {
+		case err != nil:
+			return Aggregate[S]{}, fmt.Errorf("execute: %w", err)
+		case known:
+			return e.result, nil
+		}
+	}
 	var a Aggregate[S]
 	if read != nil && command.Version <= read.Version {
 		a = *read

@@ -194,6 +194,12 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 		return fmt.Errorf("execute: %w, after: %v", err, reason) //nolint:errorlint // see above
 	case !known:
 		return reason
+	case command.CommitID == e.latest: // it arrived late, and nothing has decided since
+		if known, err := e.executed(ctx); err != nil {
+			return fmt.Errorf("execute: %w", err)
+		} else if known {
+			return nil
+		}
 	}
 	return e.repeated(ctx, command)
 }

@@ -161,6 +161,38 @@ func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a))
 }
 
+// The request of the first run arrives before the second run loads. That run finds another version
+// than the expected one, and does not decide.
+func TestACommandForAVersionIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
+	t.Parallel()
+	for _, transaction := range []bool{false, true} {
+		s := setup(t).impatient(t)
+		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		arrived := s.proxy.Inject(dynamotest.Pause(func(context.Context) { late.Arrive() }), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
+		decisions := 0
+		pay, version := repository.WithCommandID("pay"), repository.WithExpectedVersion(0)
+		var a repository.Aggregate[Account]
+		if transaction {
+			var tx repository.Transaction
+			p := s.accounts(t, repository.Config{}).AddTo(&tx, "42", version)
+			require.NoError(t, tx.Execute(t.Context(), func() error {
+				decisions++
+				p.Append(Deposited{5})
+				return nil
+			}, pay))
+			a = p.Aggregate()
+		} else {
+			a = mustExecute(t, s.accounts(t, repository.Config{}), "42", func(Account) (Events, error) {
+				decisions++
+				return Events{Deposited{5}}, nil
+			}, pay, version)
+		}
+		assert.Equal(t, 1, arrived.Fired())
+		assert.Equal(t, 1, decisions)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), "in a transaction: %t", transaction)
+	}
+}
+
 func TestACommandThatWasExecutedBeforeIsRepeatedAlsoAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
