@@ -32,16 +32,11 @@ func (a *App) addWakeups() (err error) {
 // closes it.
 func (a *App) Wakeups() *wakeup.Sender { return a.sender }
 
-// flushTimeout is the time that a burst waits for its wake-ups to be sent.
-const flushTimeout = 5 * time.Second
-
 // flushWakeups waits for the wake-ups of a burst to be sent. Nothing is lost if they are not sent.
 func (a *App) flushWakeups(ctx context.Context) {
 	if a.sender == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
-	defer cancel()
 	if err := a.sender.Flush(ctx); err != nil {
 		a.logUnsent(err)
 	}

@@ -153,16 +153,11 @@ func (f *Function) handle(ctx context.Context, event []byte, m metrics) (reply [
 	return w.reply(failed, err)
 }
 
-// flushTimeout is the time that an invocation waits for its wake-ups to be sent.
-const flushTimeout = 5 * time.Second
-
 // flushWakeups waits for wake-ups to be sent. Nothing is lost if they are not sent.
 func (f *Function) flushWakeups(ctx context.Context) {
 	if f.config.Wakeups == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
-	defer cancel()
 	if err := f.config.Wakeups.Flush(ctx); err != nil {
 		f.logger.Error("Wake-ups may not have been sent; polls and sweeps find the events", err, nil)
 	}

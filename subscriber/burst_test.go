@@ -332,22 +332,33 @@ func TestAFailedEventWaitsForItsPauseAcrossBursts(t *testing.T) {
 // A process whose clock is a day ahead stores the time of the next attempt.
 func TestAFailedEventDoesNotWaitForTheTimeOfAWrongClock(t *testing.T) {
 	t.Parallel()
-	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
-		tomorrow := func() time.Time { return time.Now().Add(24 * time.Hour) }
-		wrong := &bursts{t: t, config: quick(testjournal.Open(t, client, journal.Config{Now: tomorrow}))}
-		wrong.config.NackResendSleep, wrong.config.MaxNackResendSleep = 30*time.Second, time.Minute
-		wrong.handle = func(msg *message.Message) error { return errors.New("fails") }
-		write(t, wrong.config.Journal, "x", 0, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		wrong.run(ctx, hint("x", 1))
-		assert.Equal(t, []string{"x/1"}, wrong.take())
+	for name, hints := range map[string][]subscriber.Hint{"hint": {hint("x", 1)}, "sweep": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+				tomorrow := func() time.Time { return time.Now().Add(24 * time.Hour) }
+				right := &bursts{t: t, config: quick(open(t, client))}
+				wrong := &bursts{t: t, config: quick(testjournal.Open(t, client, journal.Config{Now: tomorrow}))}
+				wrong.config.NackResendSleep, wrong.config.MaxNackResendSleep = 30*time.Second, time.Minute
+				wrong.handle = func(*message.Message) error { return errors.New("fails") }
+				for _, b := range []*bursts{right, wrong} { // which would visit the shard
+					b.config.Timing.ReconcileInterval = -1
+				}
+				right.run(t.Context())
+				write(t, right.config.Journal, "x", 0, 1)
+				for range 2 { // the second one stores when the shard is due
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					wrong.run(ctx)
+				}
+				assert.Equal(t, []string{"x/1"}, wrong.take())
 
-		right := &bursts{t: t, config: quick(open(t, client))}
-		time.Sleep(time.Minute)
-		right.run(t.Context(), hint("x", 1))
-		assert.Equal(t, []string{"x/1"}, right.take())
-	})
+				time.Sleep(time.Minute)
+				right.run(t.Context(), hints...)
+				assert.Equal(t, []string{"x/1"}, right.take())
+			})
+		})
+	}
 }
 
 func TestABurstEndsBeforeItsDeadline(t *testing.T) {
@@ -696,16 +707,16 @@ func TestASubscriptionAfterABurstIsRefused(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j := open(t, createIn(t, journal.Packed, 1))
 		b := &bursts{t: t, config: quick(j)}
-		var kept context.Context
+		kept := make(chan context.Context, 1)
 		b.handle = func(msg *message.Message) error {
-			kept = msg.Context()
+			kept <- msg.Context()
 			return nil
 		}
 		write(t, j, "x", 0, 1)
 		b.run(t.Context())
 		sub, err := subscriber.NewSubscriber(quick(j), nil)
 		require.NoError(t, err)
-		_, err = sub.Subscribe(kept, topic)
+		_, err = sub.Subscribe(<-kept, topic)
 		require.ErrorContains(t, err, "the burst of the context has ended")
 	})
 }

@@ -95,7 +95,7 @@ func (s *subscription) shardsToSweep(ctx context.Context, seen checkpoint.Member
 	var reads []func() error
 	for i, n := range free {
 		c := cursors[n]
-		if slices.Contains(handed, n) || c.Epoch != seen.Epochs[n] || !c.Due.After(s.now()) || s.mustReconcile(c.Reconciled) {
+		if slices.Contains(handed, n) || c.Epoch != seen.Epochs[n] || s.isDue(c.Due) || s.mustReconcile(c.Reconciled) {
 			found[i] = true
 			continue
 		}
@@ -114,6 +114,14 @@ func (s *subscription) shardsToSweep(ctx context.Context, seen checkpoint.Member
 		}
 	}
 	return append(shards, s.member.Visited(seen)...), err
+}
+
+// isDue reports whether something in a shard must be tried now. A time that is further ahead than
+// any pause is from a wrong clock.
+func (s *subscription) isDue(at time.Time) bool {
+	ahead := at.Sub(s.now())
+	longest := max(s.config.MaxNackResendSleep, s.config.Failures.backoff.MaxPause) + storage.ClocksDiffer
+	return ahead <= 0 || ahead > longest && !at.Equal(checkpoint.Never)
 }
 
 // mustReconcile reports whether a sweep must reconcile a shard.

@@ -49,10 +49,10 @@ type SenderStats struct {
 const (
 	// maxPending is the number of aggregates that wait to be reported.
 	maxPending = 10_000
-	// failurePause is the pause after a failed Publish, and closeTimeout is the time that Close
-	// waits for Publish.
+	// failurePause is the pause after a failed Publish, and flushTimeout is the time that Flush and
+	// Close wait for Publish.
 	failurePause = time.Second
-	closeTimeout = 5 * time.Second
+	flushTimeout = 5 * time.Second
 )
 
 // ErrCloseTimeout reports that Publish did not return within 5 seconds, so the last commits may not
@@ -87,10 +87,14 @@ func (s *Sender) Stats() SenderStats {
 	return SenderStats{Commits: s.commits.Load(), Messages: s.messages.Load(), Failures: s.failures.Load(), Dropped: s.dropped.Load()}
 }
 
-// Flush waits until all commits before the call are reported or dropped, or until ctx ends. A
+// Flush waits until all commits before the call are reported or dropped, for up to 5 seconds. A
 // program that may be stopped at any time, such as a function in AWS Lambda, calls it before it
-// returns. In an App, see millrace.App.Wakeups. Errors: the error of ctx.
+// returns. In an App, see millrace.App.Wakeups. Errors: the error of ctx, and
+// context.DeadlineExceeded after 5 seconds. Nothing is lost then, because polls and sweeps find the
+// events.
 func (s *Sender) Flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
 	sent := s.waitFor()
 	if sent == nil {
 		return nil
@@ -123,9 +127,7 @@ func (s *Sender) waitFor() <-chan struct{} {
 func (s *Sender) Close() error {
 	s.stop()
 	s.close()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	if s.Flush(ctx) != nil {
+	if s.Flush(context.Background()) != nil {
 		return ErrCloseTimeout
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Key identifies a consumer group on a topic.
@@ -107,11 +108,8 @@ func (m Member) Shares() bool { return !m.Operator && m.Until.IsZero() }
 
 // HasLeft reports whether a member is a visitor whose lease has ended.
 func (m Member) HasLeft(now time.Time) bool {
-	return !m.Until.IsZero() && now.Sub(m.Until) > ClocksDiffer
+	return !m.Until.IsZero() && now.Sub(m.Until) > storage.ClocksDiffer
 }
-
-// ClocksDiffer is the largest difference between two clocks after correction.
-const ClocksDiffer = 2 * time.Second
 
 // LeaveVisitors removes visitors whose leases have ended. removed is false if there are none.
 func (r Membership) LeaveVisitors(now time.Time) (next Membership, removed bool) {

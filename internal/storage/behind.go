@@ -39,11 +39,11 @@ type Failure struct {
 // Waits reports whether the next attempt is due after a time. A failure that is later than this
 // time has its times from a wrong clock, so they do not count.
 func (f *Failure) Waits(now time.Time) bool {
-	return f != nil && f.Due.After(now) && !f.At.After(now.Add(clocksDiffer))
+	return f != nil && f.Due.After(now) && !f.At.After(now.Add(ClocksDiffer))
 }
 
-// clocksDiffer is more than the difference between two right clocks.
-const clocksDiffer = 2 * time.Second
+// ClocksDiffer is the largest difference between two clocks after correction.
+const ClocksDiffer = 2 * time.Second
 
 // Reconciling is the place at which a reconciliation was interrupted.
 type Reconciling struct {

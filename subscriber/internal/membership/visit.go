@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Visit is the work of a visitor. A visitor takes no share of the work. Otherwise members would
@@ -269,5 +270,5 @@ func (m *Member[W]) Free(r checkpoint.Membership, wanted []int) []int {
 // long learns from heartbeats which others are dead, but a visitor is too short for that. So it
 // leaves a member more time than its lease.
 func (m *Member[W]) gone(r checkpoint.Membership) []uint64 {
-	return m.silent(r, func(lease time.Duration) time.Duration { return 2*lease + checkpoint.ClocksDiffer })
+	return m.silent(r, func(lease time.Duration) time.Duration { return 2*lease + storage.ClocksDiffer })
 }
