@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // Run fires timeouts when they are due, and sends stored commands that were not sent, until ctx
@@ -27,7 +29,7 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 	)
 	pool := newWorkerPool()
 	defer pool.wait()
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(retry.Soon)
 	defer timer.Stop()
 	for {
 		select {

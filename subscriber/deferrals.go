@@ -59,7 +59,7 @@ func (f *deferrals) run(ctx context.Context) {
 	if f.fresh {
 		scanAt, next = scanAt.Add(next), f.rescanInterval()
 	}
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(retry.Soon)
 	defer timer.Stop()
 	for {
 		select {
@@ -82,7 +82,7 @@ func (f *deferrals) run(ctx context.Context) {
 				scanAt, next = now.Add(next), f.rescanInterval()
 			}
 		}
-		timer.Reset(min(time.Until(scanAt), f.release()))
+		timer.Reset(max(min(time.Until(scanAt), f.release()), retry.Soon))
 	}
 }
 

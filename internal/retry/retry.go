@@ -9,12 +9,17 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
+// Soon is the shortest time of a timer that a loop waits for. A timer of 0 runs in the goroutine
+// that receives from it. With the race detector, two of these at the same time in one bubble of
+// testing/synctest crash Go 1.26, because both use the race context of the bubble.
+const Soon = time.Nanosecond
+
 // Sleep waits for d. It returns false, at once, if ctx has ended or a backoff says stop.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d == backoff.Stop || ctx.Err() != nil {
 		return false
 	}
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(max(d, Soon))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

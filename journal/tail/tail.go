@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -33,7 +34,7 @@ func Run(ctx context.Context, c Config, each func([]*journal.Record) error) erro
 // follow polls until the context ends or an error is final.
 func (t *topic) follow(ctx context.Context) error {
 	pause := t.config.Interval
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(retry.Soon)
 	defer timer.Stop()
 	for {
 		select {

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
@@ -105,7 +106,7 @@ func (s *Source) Run(ctx context.Context, from int64) {
 	}
 	pauses := newPauses(s.PollInterval, s.MaxPollInterval)
 	for next := time.Now(); ; {
-		timer := time.NewTimer(time.Until(next))
+		timer := time.NewTimer(max(time.Until(next), retry.Soon))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
