@@ -47,7 +47,7 @@ type Member[W Work] struct {
 	unclean map[int]bool
 	expiry  *time.Timer
 	expired *atomic.Bool // the lease has ended by this member's clock
-	refused error // of the last attempt to join or to hand over; nil if that has succeeded
+	refused error        // of the last attempt to join or to hand over; nil if that has succeeded
 }
 
 type held[W Work] struct {
