@@ -173,20 +173,21 @@ const verifyAtOnce = 100
 
 // verifyParked finds parked aggregates whose position is at or after the event because of which
 // they were parked. A former owner may have parked such an aggregate late, without knowing that
-// another member had handled the event.
-func (c *committer) verifyParked(ctx context.Context) {
+// another member had handled the event. It reports whether there may be more of them to verify now.
+func (c *committer) verifyParked(ctx context.Context) (more bool) {
 	some := c.sequencer.TakeUnverified(verifyAtOnce)
 	if len(some) == 0 {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	positions, err := c.positions(ctx, some)
 	if c.isStopping() {
-		return
+		return false
 	}
 	c.failed("Cannot verify which aggregates are parked, will try again", []error{err})
 	c.sequencer.Verify(some, positions)
+	return err == nil
 }
 
 // positions reads the positions of some streams. It returns those that it could read, and an error

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
@@ -34,6 +35,9 @@ type committer struct {
 	begun, complete atomic.Bool
 	// reconciling is where a reconciliation was interrupted that is continued in sweeps.
 	reconciling atomic.Pointer[storage.Reconciling]
+	// unread reports whether the entry of an aggregate on the behind list was not read. It is nil
+	// if the whole list was read.
+	unread func(aggregate.ID) bool
 	// deferredDue returns the time of the first attempt at a deferred event. It is nil before the
 	// end of the term.
 	deferredDue func() time.Time
@@ -52,10 +56,15 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 		at = max(0, c.since.UnixMilli())
 	}
 	var progress checkpoint.Progress
-	if !c.fresh {
-		if progress, err = c.checkpoint.Progress(ctx, c.key); err != nil {
-			return 0, err
-		}
+	switch {
+	case c.fresh:
+	case c.hinted():
+		progress, err = c.progressOfHints(ctx)
+	default:
+		progress, err = c.checkpoint.Progress(ctx, c.key)
+	}
+	if err != nil {
+		return 0, err
 	}
 	if !progress.Cursor.IsZero() {
 		at = progress.Cursor.UnixMilli()

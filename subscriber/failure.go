@@ -188,11 +188,9 @@ func (d *deliverer) block(st *stream, err error, failures int) {
 	d.delay(st, pause, failures)
 }
 
-// isPaced reports whether an aggregate needs a credit for its next attempt. The attempts up to
-// the last one of a policy need none, because their number is limited.
-func (d *deliverer) isPaced(failures int) bool {
-	return failures > max(pacedAfter, d.config.Failures.attempts)
-}
+// pacedAfter returns the number of failures after which an aggregate needs a credit for its next
+// attempt. The attempts up to the last one of a policy need none, because their number is limited.
+func (s *subscription) pacedAfter() int { return max(pacedAfter, s.config.Failures.attempts) }
 
 // delay frees the worker, and returns the stream to the workers after a pause. A paced stream also
 // waits for a credit.
@@ -205,7 +203,7 @@ func (d *deliverer) delay(st *stream, pause time.Duration, failures int) {
 			d.mu.Lock()
 			delete(d.timers, st)
 			d.mu.Unlock()
-			if d.isPaced(failures) {
+			if failures > d.pacedAfter() {
 				d.pace.wait(turn{deliverer: d, stream: st}, failures)
 				return
 			}

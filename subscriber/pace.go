@@ -6,7 +6,7 @@ import (
 )
 
 // pace limits how often aggregates that keep failing are tried again, for all shards of a
-// subscription. Each attempt reads the event again. In an outage all aggregates fail, and their
+// subscription, or for one in a visit. Each attempt reads the event again. In an outage all aggregates fail, and their
 // attempts would cost more than the work that they try to do.
 //
 // An attempt takes a credit. A few credits come with time, so there are always probes. An aggregate
@@ -21,6 +21,7 @@ type pace struct {
 	// those that are blocked. From mostFailures on, streams take turns.
 	waiting [mostFailures + 1][]turn
 	timer   *time.Timer
+	stopped bool
 }
 
 const (
@@ -32,11 +33,23 @@ const (
 	// probesPerSecond is the number of credits that come with time. They add up to maxCredit.
 	probesPerSecond = 10
 	maxCredit       = 100
+	// leastOfVisit is the minimum number of credits of a shard in a visit, whose shards share
+	// maxCredit.
+	leastOfVisit = 25
 	// earned is the number of credits for an aggregate that continues.
 	earned = 2
 )
 
-func newPace() *pace { return &pace{credit: maxCredit, refilled: time.Now()} }
+func newPace(credits int) *pace { return &pace{credit: float64(credits), refilled: time.Now()} }
+
+// stop ends the timer.
+func (p *pace) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped = true; p.timer != nil {
+		p.timer.Stop()
+	}
+}
 
 // wait returns a stream to the workers when there is a credit for it.
 func (p *pace) wait(t turn, failures int) {
@@ -90,6 +103,9 @@ func (p *pace) take(change func()) (due []turn) {
 
 // refillLater calls update when there is a credit. The caller holds mu.
 func (p *pace) refillLater() {
+	if p.stopped {
+		return
+	}
 	if p.timer != nil {
 		p.timer.Stop()
 	}

@@ -108,6 +108,7 @@ func (sh *shard) Run() {
 		sh.abandon()
 	}
 	if sh.visit != nil {
+		sh.pace.stop()
 		sh.leaveRest()
 	}
 	sh.handlersFenced = sh.committer.fenceHandlers()

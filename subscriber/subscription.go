@@ -88,7 +88,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		stats:  &sub.stats, out: make(chan *message.Message),
 		lanes:  lanes.New(c.MaxInFlight, turn.serve),
 		budget: sequence.NewBudget(c.BufferBytes, c.MaxInFlight), memory: sequence.NewMemory(c.StateBytes),
-		pace: newPace(), hints: rate.NewLimiter(hintReads, hintReads), writers: make(chan struct{}, rowWriters),
+		pace: newPace(maxCredit), hints: rate.NewLimiter(hintReads, hintReads), writers: make(chan struct{}, rowWriters),
 	}
 	if s.burst != nil {
 		s.config.CloseTimeout = min(s.config.CloseTimeout, s.burst.quarter())
@@ -159,7 +159,7 @@ func (s *subscription) sequenceLimits() sequence.Limits {
 	}
 	return sequence.Limits{
 		Began: began, Memory: s.memory, Broadcast: s.broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
-		MaxUnfinished: s.limits.maxUnfinished, BehindAfter: s.config.Timing.BehindAfter, Hints: s.hints, Rare: s.rare,
+		MaxUnfinished: s.limits.maxUnfinished, PacedAfter: s.pacedAfter(), BehindAfter: s.config.Timing.BehindAfter, Hints: s.hints, Rare: s.rare,
 	}
 }
 

@@ -23,6 +23,7 @@ type term struct {
 	// before has ended in the middle of its work. Then a visit because of hints sweeps the shard
 	// too, so that it meets the event that was the reason.
 	sweep, unclean bool
+	pace           *pace
 
 	// messageCtx is the parent of the contexts of messages. It has the values of Subscribe's
 	// context. It ends when the shard is given up, and later acks do not count. It does not end
@@ -44,7 +45,10 @@ func (s *subscription) newTerm(of membership.Term) *term {
 		key: checkpoint.Shard{
 			Group: checkpoint.Group{Name: s.config.ConsumerGroup, Resets: of.Membership.Resets}, Topic: s.topic, Number: of.Shard,
 		},
-		abandoned: make(chan struct{}), stopping: make(chan struct{}),
+		abandoned: make(chan struct{}), stopping: make(chan struct{}), pace: s.pace,
+	}
+	if s.visit != nil { // an aggregate that continues lets others of its shard continue, before the visit ends
+		t.pace = newPace(max(leastOfVisit, maxCredit/s.visit.size))
 	}
 	t.sweep = s.visit != nil && (s.visit.sweep || s.visit.swept[of.Shard] || t.unclean)
 	t.messageCtx, t.cancelMessage = context.WithCancel(context.WithoutCancel(s.ctx))

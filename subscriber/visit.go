@@ -15,6 +15,7 @@ import (
 // visit is one round of work of a subscription in a burst: a sweep of shards, or hints by shard.
 type visit struct {
 	sweep bool         // all shards
+	size  int          // the number of shards that are wanted
 	swept map[int]bool // shards that another visitor has left to this one
 	hints map[int]map[aggregate.ID]uint64
 }
@@ -105,7 +106,7 @@ func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggre
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	s.visit = v
+	s.visit, v.size = v, len(wanted)
 	s.acceptsUntil.Store(time.Now().Add(acceptFor).UnixNano())
 	visited, handed, left, refused := s.member.Visit(ctx, membership.Visit{
 		Seen: seen, Since: s.since, Wanted: wanted, Values: v.values(wanted), Until: s.burst.deadline, More: s.takeHanded,
@@ -169,6 +170,7 @@ func (s *subscription) takeHanded(values []string) (wanted []int) {
 			s.visit.hints[n][id] = math.MaxUint64 // its version is not handed over
 		}
 	}
+	s.visit.size = len(wanted)
 	return wanted
 }
 
@@ -191,15 +193,21 @@ func (sh *shard) catchUp(ctx context.Context) {
 	}
 	sh.committer.begun.Store(true)
 	if sh.sweep {
+		sh.retryListed()
 		sh.committer.verifyParked(ctx)
 		passed := sh.source.Pass(ctx, from)
 		sh.committer.complete.Store(scanned == nil && passed == nil && sh.sequencer.IsCaughtUp())
 		if ctx.Err() == nil {
 			sh.burst.failed(errors.Join(scanned, passed))
 		}
-		sh.committer.reconciling.Store(sh.source.ReconcileSlice(ctx, sh.committer.reconciling.Load()))
+		if sh.source.MustReconcile() {
+			part := sh.committer.reconciling.Load()
+			for part == nil && sh.committer.verifyParked(ctx) { //nolint:revive // it verifies some
+			}
+			sh.committer.reconciling.Store(sh.source.ReconcileSlice(ctx, part))
+		}
 	} else {
-		for id, version := range sh.sequencer.LeaveOutTail() {
+		for id, version := range sh.sequencer.LeaveOutTail(sh.committer.unread) {
 			sh.inbox.add(id, version)
 		}
 	}
@@ -209,6 +217,14 @@ func (sh *shard) catchUp(ctx context.Context) {
 		}
 	}
 	sh.awaitSettled(ctx)
+}
+
+// retryListed tries again the aggregates that have failed often, within the limit of attempts. The
+// others wait for the next sweep.
+func (sh *shard) retryListed() {
+	for _, st := range sh.sequencer.TakePaced() {
+		sh.pace.wait(turn{deliverer: sh.deliverer, stream: st}, mostFailures)
+	}
 }
 
 // refusal returns an error, or nil if its reason is that a context has ended. A lack of time is no
@@ -268,6 +284,34 @@ func firstOf(a, b time.Time) time.Time {
 
 // hinted reports whether only hints are handled, and the tail is not read.
 func (c *committer) hinted() bool { return c.visit != nil && !c.sweep }
+
+// entriesPerHint is the number of entries of the behind list that cost about as much as one that is
+// read by its key.
+const entriesPerHint = 10
+
+// progressOfHints reads the progress of former owners, with the entries on the behind list of the
+// hinted aggregates. If the list is long, it reads these by their keys.
+func (c *committer) progressOfHints(ctx context.Context) (checkpoint.Progress, error) {
+	hints := c.visit.hints[c.number]
+	p, err := c.checkpoint.ProgressUpTo(ctx, c.key, entriesPerHint*max(1, len(hints)))
+	if err != nil || !p.More {
+		return p, err
+	}
+	first := p.Behind[0].Aggregate.Value
+	var ids []aggregate.ID
+	for id := range hints {
+		if id.Value < first {
+			ids = append(ids, id)
+		}
+	}
+	entries, err := c.checkpoint.Entries(ctx, c.key, ids)
+	p.Behind = append(p.Behind, entries...)
+	c.unread = func(id aggregate.ID) bool {
+		_, hinted := hints[id]
+		return id.Value < first && !hinted
+	}
+	return p, err
+}
 
 // leavesCursor reports that the cursor of a visit does not move: the tail is not read, or the
 // cursor is not known yet.

@@ -39,6 +39,27 @@ func (s *Store) Listed(ctx context.Context, group Group, id aggregate.ID) (Behin
 	return b, true, nil
 }
 
+// Entries reads the entries of aggregates of one shard on the behind list with strong consistency.
+// It costs one round trip for each 100 aggregates, and a read unit for each aggregate.
+func (s *Store) Entries(ctx context.Context, k Shard, ids []aggregate.ID) (entries []Behind, err error) {
+	for some := range slices.Chunk(ids, maxKeys) {
+		keys := make([]item, len(some))
+		for i, id := range some {
+			keys[i] = s.key(k.partition(), behindPrefix+id.Value)
+		}
+		rows, err := s.batchGet(ctx, keys, true)
+		if err == nil {
+			var found []Behind
+			found, err = s.entriesOf(k, rows)
+			entries = append(entries, found...)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read entries of the behind list of %s: %w", k.partition(), err)
+		}
+	}
+	return entries, nil
+}
+
 // maxKeys is the limit of DynamoDB for the keys of one BatchGetItem.
 const maxKeys = 100
 

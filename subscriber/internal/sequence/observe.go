@@ -1,6 +1,8 @@
 package sequence
 
 import (
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/storage"
@@ -70,6 +72,8 @@ func (q *Sequencer[W]) Begin(saved Cursor, reconciled time.Time, behind []storag
 	for _, b := range behind {
 		q.inherit(b)
 	}
+	// A visit verifies only some of many parked streams, so each begins with others.
+	rand.Shuffle(len(q.unverified), func(i, k int) { q.unverified[i], q.unverified[k] = q.unverified[k], q.unverified[i] })
 }
 
 // inherit adds an entry of the behind list. The caller holds mu.
@@ -84,19 +88,20 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 	if st.failure = b.Failure; b.Failure != nil {
 		st.explained, st.explainedAttempts = b.Failure.Number, b.Failure.Attempts
 	}
-	if !q.Began.IsZero() && b.Failure.Waits(q.Began) {
-		q.setState(st, delayed)
-		return
-	}
-	if b.Parked == nil && q.ReportedOnly {
-		st.unreported = true
-		q.setState(st, delayed)
-		return
-	}
 	if b.Parked == nil {
 		st.pending = q.now()
-		q.setState(st, active)
-		q.ready(st, true)
+		st.unreported = q.ReportedOnly
+		switch {
+		case st.unreported, q.waits(st):
+			q.setState(st, delayed)
+		case !q.Began.IsZero() && b.Failure != nil && b.Failure.Attempts > q.PacedAfter:
+			st.paced = true
+			q.paced = append(q.paced, st)
+			q.setState(st, delayed)
+		default:
+			q.setState(st, active)
+			q.ready(st, true)
+		}
 		return
 	}
 	// The owner that has parked the aggregate never deletes the entry, and earlier owners cannot.
@@ -105,6 +110,22 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 	q.parked++
 	st.acked = b.Parked.Number - min(1, b.Parked.Number)
 	q.unverified = append(q.unverified, st)
+}
+
+// waits reports whether the next attempt at a listed stream is due after the visit. The caller holds
+// mu.
+func (q *Sequencer[W]) waits(st *Stream[W]) bool {
+	return !q.Began.IsZero() && st.failure.Waits(q.Began)
+}
+
+// TakePaced returns the listed streams of a visit that wait for Resume because they have failed
+// often. Those that have waited longest come first.
+func (q *Sequencer[W]) TakePaced() (paced []*Stream[W]) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	paced, q.paced = q.paced, nil
+	slices.SortFunc(paced, func(a, b *Stream[W]) int { return a.failure.Due.Compare(b.failure.Due) })
+	return paced
 }
 
 // Rewind moves the cursor back to a time, and requests a reconciliation that finds the events that

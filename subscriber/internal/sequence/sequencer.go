@@ -62,6 +62,11 @@ type Sequencer[W any] struct {
 	// unverified contains streams that were parked under an earlier epoch and whose position must
 	// still be compared.
 	unverified []*Stream[W]
+	// paced contains streams until TakePaced returns them.
+	paced []*Stream[W]
+	// unread reports whether the entry of an aggregate on the behind list was not read. It is nil
+	// if the whole list was read.
+	unread func(aggregate.ID) bool
 }
 
 // Cursor is the stored cursor of a shard and the stored time of its last reconciliation.
@@ -87,6 +92,9 @@ type Limits struct {
 	// ReportedOnly says that a visit handles only aggregates that are reported. It leaves the other
 	// listed ones to sweeps.
 	ReportedOnly bool
+	// PacedAfter is the number of failed attempts after which a listed stream waits in a visit. See
+	// TakePaced.
+	PacedAfter int
 	// Hints limits the reads because of hints from outside. Rare reports whether the tail is polled
 	// rarely because of them.
 	Hints *rate.Limiter
@@ -183,12 +191,13 @@ func (q *Sequencer[W]) Pass(st *Stream[W], number uint64) uint64 {
 	return passed
 }
 
-// Ack records that all events up to a number are handled. It reports whether the stream was put off
+// Ack records that all events up to a number are handled. It reports whether the stream had failed
 // before.
 func (q *Sequencer[W]) Ack(st *Stream[W], number uint64) (recovered bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	recovered = st.cautious
+	recovered = st.cautious || st.paced
+	st.paced = false
 	q.acked(st, number)
 	return recovered
 }

@@ -45,22 +45,24 @@ func (q *Sequencer[W]) EndIfSettled() bool {
 	return q.ended
 }
 
-// LeaveOutTail makes the sequencer act on reports although the tail is not read. It returns those
-// that came before and that a limit has prevented.
-func (q *Sequencer[W]) LeaveOutTail() (refused map[aggregate.ID]uint64) {
+// LeaveOutTail makes the sequencer act on reports although the tail is not read. It refuses reports
+// of aggregates whose entries on the behind list were not read. It returns the reports that came
+// before and that it refuses.
+func (q *Sequencer[W]) LeaveOutTail(unread func(aggregate.ID) bool) (refused map[aggregate.ID]uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.caughtUp = true
+	q.caughtUp, q.unread = true, unread
 	return q.endRead()
 }
 
 // Unfinished returns the number of streams that have unhandled events and are not parked, and the
-// time at which the first of them must be tried again. The time is zero if there is none.
+// time at which the first of them must be tried again. The time is zero if there is none. It leaves
+// out listed streams that a visit does not serve.
 func (q *Sequencer[W]) Unfinished(now time.Time) (count int, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for st := range q.unfinished {
-		if st.state == parked || q.isDone(st) {
+		if st.state == parked || st.unreported || q.isDone(st) {
 			continue
 		}
 		count++

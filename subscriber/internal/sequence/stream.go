@@ -54,6 +54,9 @@ type Stream[W any] struct {
 	inherited *storage.Behind
 	// unreported says that a visit serves the stream only if it is reported.
 	unreported bool
+	// paced says that the stream had failed often when it was listed, and has delivered nothing
+	// since.
+	paced      bool
 	led        uint64 // the highest event that only the behind list led to
 	reconciled uint64 // the highest event that only a reconciliation has shown
 	// hinted is the version of a hint from outside, 0 if there is none. The stream is not

@@ -108,7 +108,8 @@ func (q *Sequencer[W]) endRead() (refused map[aggregate.ID]uint64) {
 	return refused
 }
 
-// act schedules an aggregate, and returns false if a limit is reached. The caller holds mu.
+// act schedules an aggregate, and returns false if a limit is reached, or if its entry on the behind
+// list was not read. The caller holds mu.
 func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 	if q.ended {
 		return false
@@ -116,6 +117,9 @@ func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 	st := q.streams[id.Value]
 	if version := max(w.committed, w.hinted); version == 0 || st != nil && version <= st.head && !st.unreported {
 		return true
+	}
+	if st == nil && q.unread != nil && q.unread(id) {
+		return false
 	}
 	if q.Memory.isFull(q.unparked()) || q.budget.isFull() {
 		q.requestPoll()
@@ -139,7 +143,9 @@ func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 	}
 	if st.unreported {
 		st.unreported = false
-		q.setState(st, idle)
+		if !q.waits(st) {
+			q.setState(st, idle)
+		}
 	}
 	q.schedule(st, false)
 	return true

@@ -58,13 +58,16 @@ func Reconcile(ctx context.Context, interval time.Duration, shards iter.Seq[*Sou
 	}
 }
 
-// ReconcileSlice reconciles the shard for a few seconds, if a reconciliation is due. It continues
-// where an earlier call was interrupted, and returns where to continue, or nil.
+// MustReconcile reports whether a visit must reconcile the shard.
+func (s *Source) MustReconcile() bool {
+	at, _, may := s.Sequencer.LastReconciliation()
+	return may && s.ReconcileInterval >= 0 && s.isRegular(at, s.Now())
+}
+
+// ReconcileSlice reconciles the shard for a few seconds. It continues where an earlier call was
+// interrupted, and returns where to continue, or nil.
 func (s *Source) ReconcileSlice(ctx context.Context, from *storage.Reconciling) *storage.Reconciling {
-	at, rewinds, may := s.Sequencer.LastReconciliation()
-	if !may || s.ReconcileInterval < 0 || !s.isRegular(at, s.Now()) {
-		return nil
-	}
+	_, rewinds, _ := s.Sequencer.LastReconciliation()
 	var part reconcileState
 	if from != nil {
 		part = reconcileState{began: from.Began, rewinds: rewinds, recent: from.Recent, at: from.At}
