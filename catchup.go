@@ -1,8 +1,10 @@
 package millrace
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -28,6 +30,11 @@ import (
 // does not have, and those of subscriber.Burst.Run, process.Manager.Fire and the build functions of
 // read models. What is left is no error.
 func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber.Left, error) {
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+	}
 	a.mu.Lock()
 	refused, first, queried := a.started && !a.bursts, !a.started, a.queried
 	a.started, a.bursts = true, !refused
@@ -50,10 +57,9 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 			return subscriber.Left{}, err
 		}
 	}
-	var failed []error // a read model that cannot be built must not prevent the rest
-	for _, add := range a.models {
-		failed = append(failed, add(ctx, router))
-	}
+	building, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	failed := a.buildModels(building, end, router)
 	burst := subscriber.Burst{Hints: hints}
 	if len(hints) == 0 {
 		burst.Also = a.fires
@@ -62,6 +68,22 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 	a.flushWakeups(ctx)
 	return left, errors.Join(append(failed, err)...)
 }
+
+// buildModels adds the projections of read models to a router. A read model that cannot be built
+// must not prevent the rest, so build functions have half of the time.
+func (a *App) buildModels(ctx context.Context, end context.CancelCauseFunc, router *message.Router) (failed []error) {
+	deadline, _ := ctx.Deadline()
+	late := time.AfterFunc(time.Until(deadline)/2, func() { end(errSlowBuild) })
+	defer late.Stop()
+	for _, add := range a.models {
+		if err := add(ctx, router); err != nil {
+			failed = append(failed, cmp.Or(context.Cause(ctx), err))
+		}
+	}
+	return failed
+}
+
+var errSlowBuild = errors.New("read models: the build functions take more than half of the time of a burst: create their tables when you deploy")
 
 // quiet is the logger of a router in a burst. There may be a burst for each event, so the router
 // reports its beginning and its end as debug messages.

@@ -1,9 +1,11 @@
 package millrace_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
@@ -219,4 +222,38 @@ func TestAReadModelThatPanicsIsAnErrorOfTheBurst(t *testing.T) {
 	require.ErrorContains(t, err, "build panicked: no table")
 	require.ErrorContains(t, err, "no access")
 	assert.Equal(t, 1, handled)
+}
+
+// The build function of a read model that hangs costs at most half of the time.
+func TestAReadModelThatHangsDoesNotHoldUpABurst(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []time.Duration{20 * time.Second, 0} {
+		testdb.WithFakeTime(t, func(t *testing.T) {
+			app := open(t, dynamotest.New(t))
+			_, err := app.ReadModel(t.Context(), readmodel.Config{Name: "hangs", Topics: []string{"order"}},
+				func(ctx context.Context, _ readmodel.Generation) ([]projection.Reaction, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+			require.NoError(t, err)
+			var handled atomic.Int64
+			require.NoError(t, app.Handle(millrace.Group{Name: "mails", Topics: []string{"order"}}, func(*message.Message) error {
+				handled.Add(1)
+				return nil
+			}))
+			testjournal.Append(t, app.Journal(), storage.Commit{
+				Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []storage.Event{{Type: "placed"}},
+			})
+			ctx, began := t.Context(), time.Now()
+			if limit > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, limit)
+				defer cancel()
+			}
+			_, err = app.CatchUp(ctx)
+			require.ErrorContains(t, err, "create their tables when you deploy")
+			assert.EqualValues(t, 1, handled.Load())
+			assert.LessOrEqual(t, time.Since(began), cmp.Or(limit, time.Minute))
+		})
+	}
 }

@@ -23,29 +23,27 @@ func (f *Function) execute(ctx context.Context, messages []incoming) map[string]
 	for _, m := range messages {
 		failed[m.id] = errUnfinished
 	}
-	queues, ended := make(chan []incoming, len(messages)), make(chan struct{})
-	for _, queue := range inOrder(messages) {
-		queues <- queue
+	done := func(m incoming, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed[m.id] = err; err == nil {
+			delete(failed, m.id)
+		}
 	}
-	close(queues)
-	var running sync.WaitGroup
-	for range min(maxConcurrent, len(messages)) {
-		running.Add(1)
-		go func() {
-			defer running.Done()
-			for queue := range queues {
-				f.inTurn(ctx, queue, func(m incoming, err error) {
-					mu.Lock()
-					defer mu.Unlock()
-					if failed[m.id] = err; err == nil {
-						delete(failed, m.id)
-					}
-				})
-			}
-		}()
-	}
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		slots := make(chan struct{}, maxConcurrent)
+		var running sync.WaitGroup
+		for _, queue := range inOrder(messages) {
+			slots <- struct{}{}
+			running.Add(1)
+			go func() { // a handler may end its goroutine
+				defer running.Done()
+				defer func() { <-slots }()
+				f.inTurn(ctx, queue, done)
+			}()
+		}
 		running.Wait()
 	}()
 	select {

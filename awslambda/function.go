@@ -3,6 +3,7 @@ package awslambda
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -173,14 +174,17 @@ func (f *Function) executeBefore(ctx context.Context, w work) map[string]error {
 	return f.execute(ctx, w.commands)
 }
 
+// errNoTime is the error of a burst that has left events of its hints which it could have handled.
+var errNoTime = errors.New("there was no time for all events: they are handled when Lambda tries again, or by the next sweep")
+
 func (f *Function) catchUp(ctx context.Context, versions map[aggregate.ID]uint64) (remaining, error) {
 	hints := make([]subscriber.Hint, 0, len(versions))
 	for id, version := range versions {
 		hints = append(hints, subscriber.Hint{Aggregate: id, Version: version})
 	}
 	left, err := f.config.CatchUp(ctx, hints...)
-	if err == nil && left.Aggregates > 0 {
-		err = ctx.Err() // there was no time
+	if err == nil && len(hints) > 0 && !left.Due.IsZero() && !left.Due.After(time.Now()) {
+		err = errNoTime
 	}
 	r := remaining{Left: left.Aggregates}
 	if !left.Due.IsZero() {

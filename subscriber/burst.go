@@ -50,8 +50,9 @@ type Left struct {
 	// Aggregates counts aggregates with unhandled events: they wait for another attempt, the time
 	// was too short, or another process works on their shards.
 	Aggregates int
-	// Due is the time of the next attempt at an event. It is zero if none is known. A sweep handles
-	// what is due. The timeouts of process managers are not part of it: see process.Backlog.Due.
+	// Due is the time of the next attempt at an event. It is in the past if there was no time for
+	// the attempt, and zero if none is known. A sweep handles what is due. The timeouts of process
+	// managers are not part of it: see process.Backlog.Due.
 	Due time.Time
 }
 
@@ -60,8 +61,8 @@ const defaultBurst = time.Minute
 
 // Run runs the router until its groups have nothing more to handle, or until shortly before the
 // deadline of ctx. Without a deadline it runs for up to a minute. Nothing runs after it has
-// returned. A router runs once, and closes the subscribers of its handlers, so make both for each
-// burst.
+// returned. A router runs once, and may close the subscribers of its handlers, so make both for
+// each burst.
 //
 // A handler has [Config.CloseTimeout] to end, or a quarter of the time before the deadline if that
 // is shorter. Run stops deliveries that much before the deadline, and a second more to store
@@ -213,13 +214,15 @@ func (b *burst) writes() time.Duration { return min(writeOnClose, b.quarter()) }
 // quarter returns a quarter of the time that the burst has.
 func (b *burst) quarter() time.Duration { return b.deadline.Sub(b.began) / 4 }
 
+// mostErrors is the number of errors that a burst returns. Each hint may have one.
+const mostErrors = 10
+
 func (b *burst) failed(err error) {
-	if err == nil {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.errs = append(b.errs, err)
+	if err != nil && len(b.errs) < mostErrors {
+		b.errs = append(b.errs, err)
+	}
 }
 
 // leave records what is left of a shard.
@@ -310,7 +313,7 @@ func (i *inbox) end() {
 	defer i.mu.Unlock()
 	i.ended = true
 	if len(i.hints) > 0 {
-		i.burst.leave(len(i.hints), time.Time{})
+		i.burst.leave(len(i.hints), time.Now())
 	}
 	i.rest()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +151,8 @@ func TestAnAggregateThatCannotBeReadDropsNoOtherHint(t *testing.T) {
 		}))
 		left, err := b.try(t.Context(), subscriber.Burst{Hints: []subscriber.Hint{hint("good", 1), hint("bad", 1)}})
 		t.Log(left, err)
+		require.ErrorIs(t, err, journal.ErrThrottled)
+		assert.Equal(t, 1, left.Aggregates)
 		assert.Equal(t, expect("good", 1, 1), b.take())
 	})
 }
@@ -238,6 +241,36 @@ func TestNothingRunsAfterAShortDeadline(t *testing.T) {
 	}
 }
 
+// In the packed layout a process reads again in the background how the tail has grown.
+func TestNoReadInTheBackgroundOutlastsABurst(t *testing.T) {
+	t.Parallel()
+	for _, hangs := range []time.Duration{time.Second, time.Hour} {
+		t.Run(hangs.String(), func(t *testing.T) {
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				proxy := dynamotest.NewProxy(t, createIn(t, journal.Packed, 1))
+				j := open(t, proxy.Client())
+				b := &bursts{t: t, config: quick(j)}
+				b.run(t.Context())
+				time.Sleep(2 * time.Minute)
+				write(t, j, "x", 0, 1)
+				time.Sleep(2 * time.Minute)
+				key := j.Internal().Layout.DescriptorKey()
+				slow := proxy.Inject(dynamotest.Pause(dynamotest.For(hangs)), dynamotest.Matching(func(_ string, in any) bool {
+					get, is := in.(*dynamodb.GetItemInput)
+					return is && reflect.DeepEqual(get.Key, map[string]types.AttributeValue(key))
+				}))
+				record := proxy.Record()
+				b.run(t.Context())
+				require.Equal(t, expect("x", 1, 1), b.take())
+				require.Equal(t, 1, slow.Fired())
+				requests := len(record.Calls())
+				time.Sleep(time.Minute)
+				assert.Len(t, record.Calls(), requests)
+			})
+		})
+	}
+}
+
 // A failed read of a hint.
 func TestAHintWhoseReadFailsIsLeft(t *testing.T) {
 	t.Parallel()
@@ -263,7 +296,7 @@ func TestAHintWhoseReadFailsIsLeft(t *testing.T) {
 				}
 				got := b.take()
 				t.Log(what, in.Fired(), left, err, got)
-				assert.True(t, len(got) == 1 || err != nil || left.Aggregates > 0, "silently dropped")
+				assert.True(t, len(got) == 1 || err != nil, "silently dropped")
 			})
 		})
 	}
@@ -491,6 +524,7 @@ func TestSweepsLimitTheAttemptsAtBlockedAggregates(t *testing.T) {
 			time.Sleep(time.Minute)
 			left := b.run(t.Context())
 			assert.Equal(t, aggregates, left.Aggregates)
+			assert.True(t, left.Due.After(time.Now()), "for who sweeps when something is due")
 			got := b.take()
 			assert.LessOrEqual(t, len(got), 120)
 			assert.GreaterOrEqual(t, len(got), 90)

@@ -332,7 +332,7 @@ func TestAFailedEventWaitsForItsPauseAcrossBursts(t *testing.T) {
 // A process whose clock is a day ahead stores the time of the next attempt.
 func TestAFailedEventDoesNotWaitForTheTimeOfAWrongClock(t *testing.T) {
 	t.Parallel()
-	for name, hints := range map[string][]subscriber.Hint{"hint": {hint("x", 1)}, "sweep": nil} {
+	for name, hints := range map[string][]subscriber.Hint{"hint": {hint("x", 1)}, "sweep": nil, "deferred": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
@@ -343,6 +343,9 @@ func TestAFailedEventDoesNotWaitForTheTimeOfAWrongClock(t *testing.T) {
 				wrong.handle = func(*message.Message) error { return errors.New("fails") }
 				for _, b := range []*bursts{right, wrong} { // which would visit the shard
 					b.config.Timing.ReconcileInterval = -1
+					if name == "deferred" {
+						b.config.Failures = subscriber.Defer(subscriber.Backoff{Pause: 30 * time.Second, MaxPause: time.Minute, Attempts: 100})
+					}
 				}
 				right.run(t.Context())
 				write(t, right.config.Journal, "x", 0, 1)

@@ -123,7 +123,7 @@ func (f *deferrals) scan(ctx context.Context) error {
 			givenUp++
 			continue
 		}
-		e.Reason, e.EventType = "", "" // memory needs neither
+		e.Due, e.Reason, e.EventType = e.DueBy(f.now()), "", "" // memory needs no texts
 		if found = append(found, e); len(found) >= 2*most {
 			earliest()
 		}

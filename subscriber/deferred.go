@@ -77,8 +77,8 @@ func (d *deliverer) retryRecorded(e *deferral, id aggregate.ID) (due time.Time, 
 		return time.Time{}, err
 	}
 	if !e.handled {
-		if record.Due.After(d.now()) {
-			return record.Due, nil
+		if due := record.DueBy(d.now()); due.After(d.now()) {
+			return due, nil
 		}
 		if err := d.deliverAgain(&record); err != nil {
 			return d.failedAgain(record, err)

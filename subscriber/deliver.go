@@ -102,7 +102,7 @@ func (d *deliverer) serve(st *stream) (again bool) {
 			return false
 		}
 		if d.sequencer.Dismiss(st) {
-			d.leaveHint()
+			d.leaveHint(err)
 			return false
 		}
 		if errors.Is(err, errNothingNew) { // it has got events meanwhile

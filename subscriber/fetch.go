@@ -3,7 +3,6 @@ package subscriber
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 
@@ -66,7 +65,7 @@ func (d *deliverer) follow(st *stream, after uint64) {
 	hinted := d.sequencer.TakeHint(st)
 	found, err := d.raw.After(ctx, st.ID, after, hinted, read.add)
 	if err != nil {
-		d.leaveHint()
+		d.leaveHint(err)
 		d.logger.Debug("Cannot read what a wake-up has announced", watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "err": err})
 	}
 	d.stats.hints.Add(1)
@@ -74,10 +73,15 @@ func (d *deliverer) follow(st *stream, after uint64) {
 	d.sequencer.Followed(st, read.records, max(found, after), hinted, read.full)
 }
 
-// leaveHint records in a burst that a hint was not followed because of an error.
-func (d *deliverer) leaveHint() {
-	if d.burst != nil {
-		d.burst.leave(1, time.Time{})
+// leaveHint records in a burst that a hint was not followed because of an error. It is an error of
+// the burst, unless only the aggregate cannot be read, because that would not change soon.
+func (d *deliverer) leaveHint(err error) {
+	if d.burst == nil {
+		return
+	}
+	d.burst.leave(1, d.now())
+	if !errors.As(err, new(*journal.CorruptItemError)) {
+		d.burst.failed(refusal(err))
 	}
 }
 

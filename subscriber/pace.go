@@ -33,6 +33,7 @@ const (
 	// probesPerSecond is the number of credits that come with time. They add up to maxCredit.
 	probesPerSecond = 10
 	maxCredit       = 100
+	refill          = maxCredit * time.Second / probesPerSecond
 	// leastOfVisit is the minimum number of credits of a shard in a visit, whose shards share
 	// maxCredit.
 	leastOfVisit = 25

@@ -159,7 +159,7 @@ func (s *subscription) sequenceLimits() sequence.Limits {
 	}
 	return sequence.Limits{
 		Began: began, Memory: s.memory, Broadcast: s.broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
-		MaxUnfinished: s.limits.maxUnfinished, PacedAfter: s.pacedAfter(), BehindAfter: s.config.Timing.BehindAfter, Hints: s.hints, Rare: s.rare,
+		MaxUnfinished: s.limits.maxUnfinished, PacedAfter: s.pacedAfter(), PacedFor: refill, BehindAfter: s.config.Timing.BehindAfter, Hints: s.hints, Rare: s.rare,
 	}
 }
 

@@ -53,7 +53,7 @@ func (s *subscription) catchUp(ctx context.Context, unwatch func()) {
 	}()
 	defer s.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+s.burst.writes(), s.close) })()
-	defer func() { s.lanes.Stop(); s.lanes.Wait() }()
+	defer func() { s.lanes.Stop(); s.lanes.Wait(); s.journal.Layout.Settle(s.closing) }()
 	defer unwatch()
 	defer s.inbox.end()
 	select { // the handlers of a subscription that has not begun may commit for others
@@ -83,7 +83,7 @@ func (s *subscription) visitShards(ctx context.Context, sweep bool, hints map[ag
 	switch {
 	case err == nil:
 	case ctx.Err() != nil: // there was no time
-		s.burst.leave(max(1, len(hints)), time.Time{})
+		s.burst.leave(max(1, len(hints)), s.now())
 	default:
 		s.burst.failed(err)
 		s.burst.leave(len(hints), time.Time{})
@@ -188,7 +188,7 @@ func (sh *shard) catchUp(ctx context.Context) {
 	from, begun, refused := sh.begin(ctx)
 	if !begun {
 		sh.burst.failed(errors.Join(refusal(scanned), refused))
-		sh.burst.leave(len(sh.visit.hints[sh.number]), time.Time{})
+		sh.burst.leave(len(sh.visit.hints[sh.number]), sh.now())
 		return
 	}
 	sh.committer.begun.Store(true)

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Skipped is the record of an event that a group has passed over, because the event failed or
@@ -35,6 +36,14 @@ type Skipped struct {
 	Attempts int
 	// Part counts the acked messages of the event, if upcasters turn it into several events.
 	Part int
+}
+
+// DueBy returns the time of the next attempt, or now if that time is from a wrong clock.
+func (s *Skipped) DueBy(now time.Time) time.Time {
+	if !s.Due.IsZero() && s.At.After(now.Add(storage.ClocksDiffer)) {
+		return now
+	}
+	return s.Due
 }
 
 const (

@@ -39,7 +39,8 @@ const (
 type partitions struct {
 	mu       sync.Mutex
 	reading  chan struct{} // closed at the end of the current read of the descriptor
-	failure  error         // of the last read
+	cancel   context.CancelFunc
+	failure  error // of the last read
 	failedAt time.Time
 	growths  []engine.Growth
 	asOf     moment
@@ -95,7 +96,7 @@ func (p *layout) check(ctx context.Context, patience time.Duration) error {
 		if age < checkEvery {
 			return nil
 		}
-		done, failure := p.tailing.begin(func() error { return p.learnGrowth(context.WithoutCancel(ctx)) })
+		done, failure := p.tailing.begin(ctx, p.learnGrowth)
 		switch {
 		case age < patience:
 			return nil
@@ -116,7 +117,7 @@ func (p *layout) check(ctx context.Context, patience time.Duration) error {
 
 // begin starts a read of the descriptor unless one is under way. It returns a channel that is
 // closed when the read ends. Shortly after a failed read it returns nil and the error of that read.
-func (t *partitions) begin(read func() error) (done <-chan struct{}, failure error) {
+func (t *partitions) begin(ctx context.Context, read func(context.Context) error) (done <-chan struct{}, failure error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.reading != nil {
@@ -126,15 +127,29 @@ func (t *partitions) begin(read func() error) (done <-chan struct{}, failure err
 		return nil, t.failure
 	}
 	reading := make(chan struct{})
-	t.reading = reading
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
+	t.reading, t.cancel = reading, cancel
 	go func() {
-		err := read()
+		defer cancel()
+		err := read(ctx)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.reading, t.failure, t.failedAt = nil, err, time.Now()
 		close(reading)
 	}()
 	return reading, nil
+}
+
+func (p *layout) Settle(ctx context.Context) {
+	t := &p.tailing
+	t.mu.Lock()
+	reading, cancel := t.reading, t.cancel
+	t.mu.Unlock()
+	if reading == nil {
+		return
+	}
+	defer context.AfterFunc(ctx, cancel)()
+	<-reading
 }
 
 // failed returns the error of the last read.
@@ -154,8 +169,6 @@ func (p *layout) knowPartitions(ctx context.Context) error {
 }
 
 func (p *layout) learnGrowth(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
 	asOf := moment{time.Now(), p.Config.Now()}
 	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.DescriptorKey())
 	if dynamo.IsContext(err) { // it is not the context of a caller

@@ -93,8 +93,9 @@ type Limits struct {
 	// listed ones to sweeps.
 	ReportedOnly bool
 	// PacedAfter is the number of failed attempts after which a listed stream waits in a visit. See
-	// TakePaced.
+	// TakePaced. After the visit it must be tried again when PacedFor has passed.
 	PacedAfter int
+	PacedFor   time.Duration
 	// Hints limits the reads because of hints from outside. Rare reports whether the tail is polled
 	// rarely because of them.
 	Hints *rate.Limiter

@@ -67,8 +67,11 @@ func (q *Sequencer[W]) Unfinished(now time.Time) (count int, due time.Time) {
 		}
 		count++
 		again := now
-		if st.failure.Waits(now) {
+		switch {
+		case st.failure.Waits(now):
 			again = st.failure.Due
+		case st.paced:
+			again = now.Add(q.PacedFor)
 		}
 		if due.IsZero() || again.Before(due) {
 			due = again
