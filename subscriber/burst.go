@@ -66,7 +66,8 @@ const defaultBurst = time.Minute
 //
 // A handler has [Config.CloseTimeout] to end, or a quarter of the time before the deadline if that
 // is shorter. Run stops deliveries that much before the deadline, and a second more to store
-// positions.
+// positions. A message that was delivered in the first quarter of the time until then and is still
+// not answered has failed, as after [Config.AckDeadline].
 //
 // Errors: those of [Subscriber.Subscribe], of requests to DynamoDB, and of Also. Work that is left
 // is no error.
@@ -206,6 +207,17 @@ func (b *burst) join(subscriptions int) bool {
 // reserve returns the time before the deadline at which deliveries stop, for a CloseTimeout.
 func (b *burst) reserve(closeTimeout time.Duration) time.Duration {
 	return closeTimeout + b.writes() + min(100*time.Millisecond, b.quarter()/10)
+}
+
+// ackDeadline returns the AckDeadline of a message that is delivered now, or 0 for none. A handler
+// that hangs must have failed when deliveries stop, so that its attempts are counted. But one that
+// has begun late may only need more time.
+func (b *burst) ackDeadline(limit, closeTimeout time.Duration) time.Duration {
+	stops := b.deadline.Add(-b.reserve(closeTimeout) - b.quarter()/10)
+	if rest := time.Until(stops); rest >= stops.Sub(b.began)*3/4 && (limit == 0 || rest < limit) {
+		return rest
+	}
+	return limit
 }
 
 // writes returns the time for writes at the end.

@@ -357,8 +357,12 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 		return errStopped
 	}
 	var deadline <-chan time.Time
-	if d.config.AckDeadline > 0 {
-		timer := time.NewTimer(d.config.AckDeadline)
+	limit := d.config.AckDeadline
+	if d.burst != nil {
+		limit = d.burst.ackDeadline(limit, d.config.CloseTimeout)
+	}
+	if limit > 0 {
+		timer := time.NewTimer(limit)
 		defer timer.Stop()
 		deadline = timer.C
 	}

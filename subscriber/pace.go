@@ -6,8 +6,8 @@ import (
 )
 
 // pace limits how often aggregates that keep failing are tried again, for all shards of a
-// subscription, or for one in a visit. Each attempt reads the event again. In an outage all aggregates fail, and their
-// attempts would cost more than the work that they try to do.
+// subscription, or for one in a visit. Each attempt reads the event again. In an outage all
+// aggregates fail, and their attempts would cost more than the work that they try to do.
 //
 // An attempt takes a credit. A few credits come with time, so there are always probes. An aggregate
 // that continues earns two more. So when the outage ends, the number of attempts doubles with each

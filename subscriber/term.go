@@ -47,7 +47,7 @@ func (s *subscription) newTerm(of membership.Term) *term {
 		},
 		abandoned: make(chan struct{}), stopping: make(chan struct{}), pace: s.pace,
 	}
-	if s.visit != nil { // an aggregate that continues lets others of its shard continue, before the visit ends
+	if s.visit != nil { // a visit of a shard ends while other shards have credits
 		t.pace = newPace(max(leastOfVisit, maxCredit/s.visit.size))
 	}
 	t.sweep = s.visit != nil && (s.visit.sweep || s.visit.swept[of.Shard] || t.unclean)

@@ -112,8 +112,8 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 	q.unverified = append(q.unverified, st)
 }
 
-// waits reports whether the next attempt at a listed stream is due after the visit. The caller holds
-// mu.
+// waits reports whether the next attempt at a listed stream is due after the visit. The caller
+// holds mu.
 func (q *Sequencer[W]) waits(st *Stream[W]) bool {
 	return !q.Began.IsZero() && st.failure.Waits(q.Began)
 }

@@ -108,8 +108,8 @@ func (q *Sequencer[W]) endRead() (refused map[aggregate.ID]uint64) {
 	return refused
 }
 
-// act schedules an aggregate, and returns false if a limit is reached, or if its entry on the behind
-// list was not read. The caller holds mu.
+// act schedules an aggregate, and returns false if a limit is reached, or if its entry on the
+// behind list was not read. The caller holds mu.
 func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 	if q.ended {
 		return false
