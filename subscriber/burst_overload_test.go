@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -196,6 +197,35 @@ func TestAHintCausesNoAttemptAtOtherAggregates(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A blocked aggregate gets events, and is not due. Otherwise each sweep would read them again.
+func TestABlockedAggregateDoesNotHoldBackTheCursorOfSweeps(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		b.config.NackResendSleep, b.config.MaxNackResendSleep = time.Hour, time.Hour
+		b.handle = func(*message.Message) error { return errors.New("fails") }
+		write(t, j, "x", 0, 1)
+		b.run(t.Context())
+		time.Sleep(time.Minute)
+		b.run(t.Context())
+		write(t, j, "x", 1, 1)
+		written := time.Now()
+		time.Sleep(time.Minute)
+		b.run(t.Context())
+		assert.Equal(t, expect("x", 1, 1), b.take())
+		shard := checkpoint.Shard{Group: checkpoint.Group{Name: b.config.ConsumerGroup}, Topic: topic}
+		progress, err := checkpoint.New(j).Progress(t.Context(), shard)
+		require.NoError(t, err)
+		assert.True(t, progress.Cursor.After(written))
+
+		time.Sleep(time.Hour)
+		b.handle = nil
+		assert.Zero(t, b.run(t.Context()))
+		assert.Equal(t, expect("x", 1, 2), b.take())
+	})
 }
 
 // A handler that hangs takes the time of a burst, but not of all bursts.

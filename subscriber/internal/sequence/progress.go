@@ -72,9 +72,9 @@ func (q *Sequencer[W]) Progress() Progress[W] {
 }
 
 // isStuck reports whether an unfinished stream has failed or takes long, so that it must be listed.
-// The caller holds mu.
+// In a visit it may have failed before. The caller holds mu.
 func (q *Sequencer[W]) isStuck(st *Stream[W], now time.Time) bool {
-	return now.Sub(st.pending) > q.BehindAfter && st.stuck(now, q.BehindAfter)
+	return !q.Began.IsZero() && st.inherited != nil && st.state == delayed || now.Sub(st.pending) > q.BehindAfter && st.stuck(now, q.BehindAfter)
 }
 
 // SaveCursor records that the cursor is stored. If the cursor was rewound meanwhile, it must be
