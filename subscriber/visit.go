@@ -53,7 +53,7 @@ func (s *subscription) catchUp(ctx context.Context, unwatch func()) {
 	}()
 	defer s.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+s.burst.writes(), s.close) })()
-	defer func() { s.lanes.Stop(); s.lanes.Wait(); s.journal.Layout.Settle(s.closing) }()
+	defer func() { s.lanes.Stop(); s.lanes.Wait(); s.journal.Layout.AwaitReads(s.closing) }()
 	defer unwatch()
 	defer s.inbox.end()
 	select { // the handlers of a subscription that has not begun may commit for others

@@ -77,8 +77,8 @@ type Layout interface {
 
 	// Opened receives the stored descriptor and the time at which it was read.
 	Opened(d Descriptor, asOf time.Time)
-	// Settle waits for requests in the background. It cancels them when ctx ends.
-	Settle(ctx context.Context)
+	// AwaitReads waits for reads in the background. It cancels them when ctx ends.
+	AwaitReads(ctx context.Context)
 	// Grow adds partitions to the tail. Writers use them from the time since.
 	Grow(ctx context.Context, partitions int) (since time.Time, err error)
 	// TailFactor returns the number of tail partitions of each shard.

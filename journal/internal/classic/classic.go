@@ -79,6 +79,6 @@ func (l *layout) Grow(context.Context, int) (time.Time, error) {
 
 func (l *layout) Opened(engine.Descriptor, time.Time) {}
 
-func (l *layout) Settle(context.Context) {} // there are no requests in the background
+func (l *layout) AwaitReads(context.Context) {} // there are no reads in the background
 
 func (l *layout) TailFactor(context.Context) (int, error) { return 1, nil }

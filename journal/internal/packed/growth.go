@@ -38,9 +38,9 @@ const (
 // partitions holds the information of a process about the partitions of the tail.
 type partitions struct {
 	mu       sync.Mutex
-	reading  chan struct{} // closed at the end of the current read of the descriptor
-	cancel   context.CancelFunc
-	failure  error // of the last read
+	reading  chan struct{}      // closed at the end of the current read of the descriptor
+	cancel   context.CancelFunc // of that read
+	failure  error              // of the last read
 	failedAt time.Time
 	growths  []engine.Growth
 	asOf     moment
@@ -140,7 +140,7 @@ func (t *partitions) begin(ctx context.Context, read func(context.Context) error
 	return reading, nil
 }
 
-func (p *layout) Settle(ctx context.Context) {
+func (p *layout) AwaitReads(ctx context.Context) {
 	t := &p.tailing
 	t.mu.Lock()
 	reading, cancel := t.reading, t.cancel
@@ -171,7 +171,7 @@ func (p *layout) knowPartitions(ctx context.Context) error {
 func (p *layout) learnGrowth(ctx context.Context) error {
 	asOf := moment{time.Now(), p.Config.Now()}
 	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.DescriptorKey())
-	if dynamo.IsContext(err) { // it is not the context of a caller
+	if dynamo.IsContext(err) { // it is the context of begin, not that of a caller
 		err = fmt.Errorf("%w: the descriptor could not be read within %s", journaltype.ErrUnavailable, checkTimeout)
 	}
 	if err != nil {
