@@ -65,9 +65,9 @@ const defaultBurst = time.Minute
 // each burst.
 //
 // A handler has [Config.CloseTimeout] to end, or a quarter of the time before the deadline if that
-// is shorter. Run stops deliveries that much before the deadline, and a second more to store
-// positions. A message that was delivered in the first quarter of the time until then and is still
-// not answered has failed, as after [Config.AckDeadline].
+// is shorter. Run stops deliveries that much before the deadline, and a second earlier to store
+// positions. A message that was delivered in the first quarter of the time before this stop, and
+// that is not answered when deliveries stop, has failed, as after [Config.AckDeadline].
 //
 // Errors: those of [Subscriber.Subscribe], of requests to DynamoDB, and of Also. Work that is left
 // is no error.
@@ -209,9 +209,10 @@ func (b *burst) reserve(closeTimeout time.Duration) time.Duration {
 	return closeTimeout + b.writes() + min(100*time.Millisecond, b.quarter()/10)
 }
 
-// ackDeadline returns the AckDeadline of a message that is delivered now, or 0 for none. A handler
-// that hangs must have failed when deliveries stop, so that its attempts are counted. But one that
-// has begun late may only need more time.
+// ackDeadline returns the AckDeadline of a message that is delivered now, or 0 for none. limit is
+// the configured one. An attempt of a handler that hangs must have failed before deliveries stop,
+// so that it is counted. A handler that begins late may only need more time, so it gets no other
+// deadline.
 func (b *burst) ackDeadline(limit, closeTimeout time.Duration) time.Duration {
 	stops := b.deadline.Add(-b.reserve(closeTimeout) - b.quarter()/10)
 	if rest := time.Until(stops); rest >= stops.Sub(b.began)*3/4 && (limit == 0 || rest < limit) {
@@ -226,9 +227,11 @@ func (b *burst) writes() time.Duration { return min(writeOnClose, b.quarter()) }
 // quarter returns a quarter of the time that the burst has.
 func (b *burst) quarter() time.Duration { return b.deadline.Sub(b.began) / 4 }
 
-// mostErrors is the number of errors that a burst returns. Each hint may have one.
+// mostErrors is the maximum number of errors that a burst returns. Otherwise each hint could add
+// one.
 const mostErrors = 10
 
+// failed records an error, unless it is nil or there are many.
 func (b *burst) failed(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -167,13 +167,14 @@ func (s *subscription) headNow(ctx context.Context, id aggregate.ID) (uint64, er
 	}
 }
 
-// verifyAtOnce is the number of parked aggregates that are verified with each flush. It takes one
-// request if the positions are in the journal's own table.
+// verifyAtOnce is the number of parked aggregates that verifyParked verifies. It takes one request
+// if the positions are in the journal's own table.
 const verifyAtOnce = 100
 
-// verifyParked finds parked aggregates whose position is at or after the event because of which
-// they were parked. A former owner may have parked such an aggregate late, without knowing that
-// another member had handled the event. It reports whether there may be more of them to verify now.
+// verifyParked checks some parked aggregates. It finds those whose position is at or after the
+// event because of which they were parked. A former owner may have parked such an aggregate late,
+// without knowing that another member had handled the event. verifyParked reports whether there may
+// be more to verify now.
 func (c *committer) verifyParked(ctx context.Context) (more bool) {
 	some := c.sequencer.TakeUnverified(verifyAtOnce)
 	if len(some) == 0 {

@@ -35,8 +35,8 @@ type committer struct {
 	begun, complete atomic.Bool
 	// reconciling is where a reconciliation was interrupted that is continued in sweeps.
 	reconciling atomic.Pointer[storage.Reconciling]
-	// unread reports whether the entry of an aggregate on the behind list was not read. It is nil
-	// if the whole list was read.
+	// unread reports whether an aggregate may have an entry on the behind list that was not read.
+	// It is nil if the whole list was read.
 	unread func(aggregate.ID) bool
 	// deferredDue returns the time of the first attempt at a deferred event. It is nil before the
 	// end of the term.

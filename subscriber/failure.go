@@ -188,9 +188,9 @@ func (d *deliverer) block(st *stream, err error, failures int) {
 	d.delay(st, pause, failures)
 }
 
-// pacedAfter returns the number of failures after which an aggregate needs a credit for its next
-// attempt. The attempts up to the last one of a policy need none, because their number is limited.
-func (s *subscription) pacedAfter() int { return max(pacedAfter, s.config.Failures.attempts) }
+// pacedAfter returns the number of failures in a row up to which the next attempt at an aggregate
+// needs no credit. The attempts of a policy need none, because their number is limited.
+func (s *subscription) pacedAfter() int { return max(freeFailures, s.config.Failures.attempts) }
 
 // delay frees the worker, and returns the stream to the workers after a pause. A paced stream also
 // waits for a credit.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// pace limits how often aggregates that keep failing are tried again, for all shards of a
-// subscription, or for one in a visit. Each attempt reads the event again. In an outage all
-// aggregates fail, and their attempts would cost more than the work that they try to do.
+// pace limits how often aggregates that keep failing are tried again. A subscription has one for
+// all of its shards, and a visit has one for each shard. Each attempt reads the event again. In an
+// outage all aggregates fail, and their attempts would cost more than the work that they try to do.
 //
 // An attempt takes a credit. A few credits come with time, so there are always probes. An aggregate
 // that continues earns two more. So when the outage ends, the number of attempts doubles with each
@@ -25,17 +25,18 @@ type pace struct {
 }
 
 const (
-	// pacedAfter is the number of failures in a row after which an aggregate needs credits. It is
-	// the number of attempts of a policy that gives up after more.
-	pacedAfter = 3
+	// freeFailures is the number of failures in a row up to which an aggregate needs no credits,
+	// unless a policy gives up after more attempts. See pacedAfter.
+	freeFailures = 3
 	// mostFailures is the number of failures after which pauses have their default maximum.
 	mostFailures = 10
 	// probesPerSecond is the number of credits that come with time. They add up to maxCredit.
 	probesPerSecond = 10
 	maxCredit       = 100
-	refill          = maxCredit * time.Second / probesPerSecond
-	// leastOfVisit is the minimum number of credits of a shard in a visit, whose shards share
-	// maxCredit.
+	// refill is the time in which maxCredit credits come.
+	refill = maxCredit * time.Second / probesPerSecond
+	// leastOfVisit is the minimum number of credits with which a visit of a shard begins. The
+	// shards of a visit share maxCredit.
 	leastOfVisit = 25
 	// earned is the number of credits for an aggregate that continues.
 	earned = 2
@@ -43,7 +44,7 @@ const (
 
 func newPace(credits int) *pace { return &pace{credit: float64(credits), refilled: time.Now()} }
 
-// stop ends the timer.
+// stop ends the timer, and prevents others.
 func (p *pace) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // visit is one round of work of a subscription in a burst: a sweep of shards, or hints by shard.
 type visit struct {
 	sweep bool         // all shards
-	size  int          // the number of shards that are wanted
+	size  int          // the number of wanted shards
 	swept map[int]bool // shards that another visitor has left to this one
 	hints map[int]map[aggregate.ID]uint64
 }
@@ -200,12 +200,7 @@ func (sh *shard) catchUp(ctx context.Context) {
 		if ctx.Err() == nil {
 			sh.burst.failed(errors.Join(scanned, passed))
 		}
-		if sh.source.MustReconcile() {
-			part := sh.committer.reconciling.Load()
-			for part == nil && sh.committer.verifyParked(ctx) { //nolint:revive // it verifies some
-			}
-			sh.committer.reconciling.Store(sh.source.ReconcileSlice(ctx, part))
-		}
+		sh.reconcile(ctx)
 	} else {
 		for id, version := range sh.sequencer.LeaveOutTail(sh.committer.unread) {
 			sh.inbox.add(id, version)
@@ -219,8 +214,21 @@ func (sh *shard) catchUp(ctx context.Context) {
 	sh.awaitSettled(ctx)
 }
 
-// retryListed tries again the aggregates that have failed often, within the limit of attempts. The
-// others wait for the next sweep.
+// reconcile does a part of a reconciliation that is due. The first part also verifies all parked
+// aggregates.
+func (sh *shard) reconcile(ctx context.Context) {
+	if !sh.source.MustReconcile() {
+		return
+	}
+	from := sh.committer.reconciling.Load()
+	for more := from == nil; more; {
+		more = sh.committer.verifyParked(ctx)
+	}
+	sh.committer.reconciling.Store(sh.source.ReconcileSlice(ctx, from))
+}
+
+// retryListed tries listed aggregates again that have failed often, as long as there are credits.
+// Those that get none wait for the next sweep.
 func (sh *shard) retryListed() {
 	for _, st := range sh.sequencer.TakePaced() {
 		sh.pace.wait(turn{deliverer: sh.deliverer, stream: st}, mostFailures)
@@ -285,12 +293,12 @@ func firstOf(a, b time.Time) time.Time {
 // hinted reports whether only hints are handled, and the tail is not read.
 func (c *committer) hinted() bool { return c.visit != nil && !c.sweep }
 
-// entriesPerHint is the number of entries of the behind list that cost about as much as one that is
-// read by its key.
+// entriesPerHint is the number of entries of the behind list that a visit reads for each hint. In a
+// query so many entries cost about as much as one entry that is read by its key.
 const entriesPerHint = 10
 
-// progressOfHints reads the progress of former owners, with the entries on the behind list of the
-// hinted aggregates. If the list is long, it reads these by their keys.
+// progressOfHints reads the progress of former owners for a visit because of hints. If the behind
+// list is long, it reads only the last entries, and those of the hinted aggregates by their keys.
 func (c *committer) progressOfHints(ctx context.Context) (checkpoint.Progress, error) {
 	hints := c.visit.hints[c.number]
 	p, err := c.checkpoint.ProgressUpTo(ctx, c.key, entriesPerHint*max(1, len(hints)))

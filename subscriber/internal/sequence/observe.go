@@ -72,7 +72,8 @@ func (q *Sequencer[W]) Begin(saved Cursor, reconciled time.Time, behind []storag
 	for _, b := range behind {
 		q.inherit(b)
 	}
-	// A visit verifies only some of many parked streams, so each begins with others.
+	// A visit verifies only some of many parked streams. The order is random, so that each stream
+	// is verified in some visit.
 	rand.Shuffle(len(q.unverified), func(i, k int) { q.unverified[i], q.unverified[k] = q.unverified[k], q.unverified[i] })
 }
 
@@ -112,14 +113,14 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 	q.unverified = append(q.unverified, st)
 }
 
-// waits reports whether the next attempt at a listed stream is due after the visit. The caller
-// holds mu.
+// waits reports whether the next attempt at a listed stream was not due when the visit began. The
+// caller holds mu.
 func (q *Sequencer[W]) waits(st *Stream[W]) bool {
 	return !q.Began.IsZero() && st.failure.Waits(q.Began)
 }
 
 // TakePaced returns the listed streams of a visit that wait for Resume because they have failed
-// often. Those that have waited longest come first.
+// often, in the order in which they became due.
 func (q *Sequencer[W]) TakePaced() (paced []*Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -62,10 +62,10 @@ type Sequencer[W any] struct {
 	// unverified contains streams that were parked under an earlier epoch and whose position must
 	// still be compared.
 	unverified []*Stream[W]
-	// paced contains streams until TakePaced returns them.
+	// paced contains listed streams until TakePaced returns them.
 	paced []*Stream[W]
-	// unread reports whether the entry of an aggregate on the behind list was not read. It is nil
-	// if the whole list was read.
+	// unread reports whether an aggregate may have an entry on the behind list that was not read.
+	// It is nil if the whole list was read.
 	unread func(aggregate.ID) bool
 }
 
@@ -92,8 +92,9 @@ type Limits struct {
 	// ReportedOnly says that a visit handles only aggregates that are reported. It leaves the other
 	// listed ones to sweeps.
 	ReportedOnly bool
-	// PacedAfter is the number of failed attempts after which a listed stream waits in a visit. See
-	// TakePaced. After the visit it must be tried again when PacedFor has passed.
+	// PacedAfter is the number of failed attempts up to which a visit tries a listed stream at
+	// once. Other streams wait, see TakePaced. Those that still wait at the end of the visit are
+	// due after PacedFor.
 	PacedAfter int
 	PacedFor   time.Duration
 	// Hints limits the reads because of hints from outside. Rare reports whether the tail is polled

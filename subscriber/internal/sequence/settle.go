@@ -45,9 +45,10 @@ func (q *Sequencer[W]) EndIfSettled() bool {
 	return q.ended
 }
 
-// LeaveOutTail makes the sequencer act on reports although the tail is not read. It refuses reports
-// of aggregates whose entries on the behind list were not read. It returns the reports that came
-// before and that it refuses.
+// LeaveOutTail makes the sequencer act on reports although the tail is not read. From then on it
+// refuses reports of aggregates for which unread returns true: they may have entries on the behind
+// list that were not read. A nil unread refuses none. LeaveOutTail returns those of the earlier
+// reports that are refused, for this reason or because of a limit.
 func (q *Sequencer[W]) LeaveOutTail(unread func(aggregate.ID) bool) (refused map[aggregate.ID]uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,8 +57,8 @@ func (q *Sequencer[W]) LeaveOutTail(unread func(aggregate.ID) bool) (refused map
 }
 
 // Unfinished returns the number of streams that have unhandled events and are not parked, and the
-// time at which the first of them must be tried again. The time is zero if there is none. It leaves
-// out listed streams that a visit does not serve.
+// time at which the first of them must be tried again. The time is zero if there is none. Listed
+// streams that a visit does not serve do not count.
 func (q *Sequencer[W]) Unfinished(now time.Time) (count int, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

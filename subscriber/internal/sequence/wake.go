@@ -88,8 +88,7 @@ func (q *Sequencer[W]) report(id aggregate.ID, w wake) bool {
 }
 
 // endRead acts on the reports that came during a read of the tail. If that has not reached the end,
-// the next read shows their events. It returns those that a limit has prevented. The caller holds
-// mu.
+// the next read shows their events. It returns those that were refused. The caller holds mu.
 func (q *Sequencer[W]) endRead() (refused map[aggregate.ID]uint64) {
 	early, lost := q.wakes.early, q.wakes.lost
 	q.wakes.early, q.wakes.lost, q.wakes.lastRead = nil, false, q.now()
@@ -108,8 +107,8 @@ func (q *Sequencer[W]) endRead() (refused map[aggregate.ID]uint64) {
 	return refused
 }
 
-// act schedules an aggregate, and returns false if a limit is reached, or if its entry on the
-// behind list was not read. The caller holds mu.
+// act schedules an aggregate. It returns false if a limit is reached, or if the aggregate may have
+// an entry on the behind list that was not read. The caller holds mu.
 func (q *Sequencer[W]) act(id aggregate.ID, w wake) bool {
 	if q.ended {
 		return false

@@ -58,7 +58,7 @@ func Reconcile(ctx context.Context, interval time.Duration, shards iter.Seq[*Sou
 	}
 }
 
-// MustReconcile reports whether a visit must reconcile the shard.
+// MustReconcile reports whether a visit must call ReconcileSlice.
 func (s *Source) MustReconcile() bool {
 	at, _, may := s.Sequencer.LastReconciliation()
 	return may && s.ReconcileInterval >= 0 && s.isRegular(at, s.Now())
