@@ -38,7 +38,7 @@ func (f *Function) execute(ctx context.Context, messages []incoming) map[string]
 		for _, queue := range inOrder(messages) {
 			slots <- struct{}{}
 			running.Add(1)
-			go func() { // a handler may end its goroutine
+			go func() { // one for each queue, because a handler may call runtime.Goexit
 				defer running.Done()
 				defer func() { <-slots }()
 				f.inTurn(ctx, queue, done)

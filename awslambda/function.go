@@ -174,7 +174,7 @@ func (f *Function) executeBefore(ctx context.Context, w work) map[string]error {
 	return f.execute(ctx, w.commands)
 }
 
-// errNoTime is the error of a burst that has left events of its hints which it could have handled.
+// errNoTime is the error of a burst with hints that has left events because of its deadline.
 var errNoTime = errors.New("there was no time for all events: they are handled when Lambda tries again, or by the next sweep")
 
 func (f *Function) catchUp(ctx context.Context, versions map[aggregate.ID]uint64) (remaining, error) {
