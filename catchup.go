@@ -31,7 +31,7 @@ import (
 // does not have, and those of subscriber.Burst.Run, process.Manager.Fire and the build functions of
 // read models. What is left is no error.
 func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber.Left, error) {
-	if _, limited := ctx.Deadline(); !limited {
+	if _, limited := ctx.Deadline(); !limited { // the default of subscriber.Burst
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Minute)
 		defer cancel()
@@ -71,7 +71,7 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 }
 
 // buildModels adds the projections of read models to a router. A read model that cannot be built
-// must not prevent the rest, so build functions have half of the time.
+// must not prevent the rest. So after half of the time buildModels calls end, which ends ctx.
 func (a *App) buildModels(ctx context.Context, end context.CancelCauseFunc, router *message.Router) (failed []error) {
 	deadline, _ := ctx.Deadline()
 	late := time.AfterFunc(time.Until(deadline)/2, func() { end(errSlowBuild) })
