@@ -50,11 +50,10 @@ type Left struct {
 	// Aggregates counts aggregates with unhandled events: they wait for another attempt, the time
 	// was too short, or another process works on their shards.
 	Aggregates int
-	// Due is the time of the next attempt at an event. It is zero if none is known. A sweep handles
-	// what is due. The timeouts of process managers are not part of it: see process.Backlog.Due.
+	// Due is the time of the next attempt at an event. It is in the past if there was no time for
+	// the attempt, and zero if none is known. A sweep handles what is due. The timeouts of process
+	// managers are not part of it: see process.Backlog.Due.
 	Due time.Time
-	// NoTime reports that the burst has ended because of its deadline.
-	NoTime bool
 }
 
 // defaultBurst limits a burst whose context has no deadline.
@@ -78,7 +77,7 @@ func (b Burst) Run(ctx context.Context, router *message.Router) (Left, error) {
 		deadline = time.Now().Add(defaultBurst)
 	}
 	if time.Until(deadline) <= 0 {
-		return Left{Aggregates: max(1, len(b.Hints)), NoTime: true}, nil
+		return Left{Aggregates: max(1, len(b.Hints))}, nil
 	}
 	r := &burst{
 		began: time.Now(), deadline: deadline, sweep: len(b.Hints) == 0, hints: b.Hints, working: 1,
@@ -247,13 +246,6 @@ func (b *burst) leave(aggregates int, due time.Time) {
 	defer b.mu.Unlock()
 	b.left.Aggregates += aggregates
 	b.left.Due = firstOf(b.left.Due, due)
-}
-
-// endEarly records that a subscription has ended because of the deadline.
-func (b *burst) endEarly() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left.NoTime = true
 }
 
 // hintsOf returns the hints about aggregates of a type.

@@ -382,7 +382,6 @@ func TestABurstEndsBeforeItsDeadline(t *testing.T) {
 			assert.True(t, time.Now().Before(deadline))
 			assert.GreaterOrEqual(t, len(b.received), min(100, last+20))
 			assert.Equal(t, len(b.received) < 100, left.Aggregates == 1)
-			assert.Equal(t, len(b.received) < 100, left.NoTime)
 			cancel()
 		}
 		assert.Equal(t, expect("x", 1, 100), b.take())
@@ -730,6 +729,6 @@ func TestASweepWithoutTimeMayHaveLeftSomething(t *testing.T) {
 	b := &bursts{t: t, config: quick(setup(t, 1))}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
-	assert.Equal(t, subscriber.Left{Aggregates: 1, NoTime: true}, b.run(ctx))
-	assert.Equal(t, subscriber.Left{Aggregates: 2, NoTime: true}, b.run(ctx, hint("x", 1), hint("y", 1)))
+	assert.Equal(t, subscriber.Left{Aggregates: 1}, b.run(ctx))
+	assert.Equal(t, subscriber.Left{Aggregates: 2}, b.run(ctx, hint("x", 1), hint("y", 1)))
 }

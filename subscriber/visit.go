@@ -75,7 +75,6 @@ func (s *subscription) catchUp(ctx context.Context, unwatch func()) {
 		case <-ctx.Done():
 		}
 	}
-	s.burst.endEarly()
 }
 
 // visitShards works on those shards that have something to do and that no one else works on.
