@@ -83,3 +83,35 @@ func TestAPoisonEventBlocksItsAggregateAlone(t *testing.T) {
 		assert.ElementsMatch(t, []string{"Bern", "Rome", "nowhere"}, labels)
 	})
 }
+
+// A slow handler in the same batch does not turn a retry into a lack of time.
+func TestAnEventThatWaitsForARetryDoesNotFailTheInvocation(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 1}})
+		require.NoError(t, err)
+		repo, err := millrace.Repository(app, parcels, repository.Config{})
+		require.NoError(t, err)
+		require.NoError(t, app.HandleEvents(
+			millrace.Group{Name: "labels", Topics: []string{"parcel"}},
+			cqrs.NewGroupEventHandler(func(_ context.Context, e *sent) error {
+				switch e.To {
+				case "nowhere":
+					return errors.New("no such place")
+				case "slow":
+					time.Sleep(5 * time.Second)
+				}
+				return nil
+			})))
+		function, err := awslambda.New(awslambda.Config{Journal: app.Journal(), CatchUp: app.CatchUp, Metrics: io.Discard}, nil)
+		require.NoError(t, err)
+		w := &world{T: t, db: db, journal: app.Journal(), function: function}
+		for _, to := range []string{"nowhere", "slow"} {
+			_, err := repo.Execute(t.Context(), to, (&send{to, to}).decide)
+			require.NoError(t, err)
+			_, err = w.invoke(records(w.changes("INSERT")...)) // the retry is due meanwhile
+			require.NoError(t, err, to)
+		}
+	})
+}

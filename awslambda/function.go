@@ -183,7 +183,7 @@ func (f *Function) catchUp(ctx context.Context, versions map[aggregate.ID]uint64
 		hints = append(hints, subscriber.Hint{Aggregate: id, Version: version})
 	}
 	left, err := f.config.CatchUp(ctx, hints...)
-	if err == nil && len(hints) > 0 && !left.Due.IsZero() && !left.Due.After(time.Now()) {
+	if err == nil && len(hints) > 0 && left.Late {
 		err = errNoTime
 	}
 	r := remaining{Left: left.Aggregates}

@@ -50,10 +50,12 @@ type Left struct {
 	// Aggregates counts aggregates with unhandled events: they wait for another attempt, the time
 	// was too short, or another process works on their shards.
 	Aggregates int
-	// Due is the time of the next attempt at an event. It is in the past if there was no time for
-	// the attempt, and zero if none is known. A sweep handles what is due. The timeouts of process
-	// managers are not part of it: see process.Backlog.Due.
+	// Due is the time of the next attempt at an event. It may be in the past, and is zero if none is
+	// known. A sweep handles what is due. The timeouts of process managers are not part of it: see
+	// process.Backlog.Due.
 	Due time.Time
+	// Late reports that there was no time for some of the aggregates.
+	Late bool
 }
 
 // defaultBurst limits a burst whose context has no deadline.
@@ -77,7 +79,7 @@ func (b Burst) Run(ctx context.Context, router *message.Router) (Left, error) {
 		deadline = time.Now().Add(defaultBurst)
 	}
 	if time.Until(deadline) <= 0 {
-		return Left{Aggregates: max(1, len(b.Hints))}, nil
+		return Left{Aggregates: max(1, len(b.Hints)), Late: true}, nil
 	}
 	r := &burst{
 		began: time.Now(), deadline: deadline, sweep: len(b.Hints) == 0, hints: b.Hints, working: 1,
@@ -248,6 +250,14 @@ func (b *burst) leave(aggregates int, due time.Time) {
 	b.left.Due = firstOf(b.left.Due, due)
 }
 
+// leaveLate is leave for aggregates for which there was no time.
+func (b *burst) leaveLate(aggregates int, due time.Time) {
+	b.leave(aggregates, due)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left.Late = b.left.Late || aggregates > 0
+}
+
 // hintsOf returns the hints about aggregates of a type.
 func (b *burst) hintsOf(topic string) map[aggregate.ID]uint64 {
 	hints := map[aggregate.ID]uint64{}
@@ -328,7 +338,7 @@ func (i *inbox) end() {
 	defer i.mu.Unlock()
 	i.ended = true
 	if len(i.hints) > 0 {
-		i.burst.leave(len(i.hints), time.Now())
+		i.burst.leaveLate(len(i.hints), time.Now())
 	}
 	i.rest()
 }

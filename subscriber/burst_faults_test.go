@@ -76,6 +76,7 @@ func TestASweepThatEndsEarlyKeepsTheCursor(t *testing.T) {
 		left, err := b.try(ctx, subscriber.Burst{})
 		require.NoError(t, err, "a lack of time is no error")
 		assert.Equal(t, 1, left.Aggregates)
+		assert.True(t, left.Late)
 		assert.Equal(t, before["occurred_at"], cursorOfShard(t, client)["occurred_at"])
 	})
 }
@@ -199,7 +200,7 @@ func TestHintsWithoutTimeAreLeft(t *testing.T) {
 		left, err := b.try(ctx, subscriber.Burst{Hints: []subscriber.Hint{hint("x", 1)}})
 		require.NoError(t, err)
 		assert.Equal(t, 1, left.Aggregates)
-		assert.LessOrEqual(t, left.Due, time.Now(), "there was no time")
+		assert.True(t, left.Late)
 	})
 }
 
@@ -236,8 +237,11 @@ func TestNothingRunsAfterAShortDeadline(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
 				began := time.Now()
-				_, err := b.try(ctx, subscriber.Burst{})
+				left, err := b.try(ctx, subscriber.Burst{})
 				assert.LessOrEqual(t, time.Since(began), max(0, limit))
+				if limit <= 0 {
+					assert.True(t, left.Late)
+				}
 				record := proxy.Record()
 				time.Sleep(time.Minute)
 				for _, c := range record.Calls() {
@@ -496,7 +500,9 @@ func TestAPoisonEventDoesNotKeepABurstBusy(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 		defer cancel()
-		assert.Equal(t, 1, b.run(ctx, hint("x", 1)).Aggregates)
+		left := b.run(ctx, hint("x", 1))
+		assert.Equal(t, 1, left.Aggregates)
+		assert.False(t, left.Late, "the event waits for its next attempt")
 		assert.Len(t, b.take(), 4)
 		assert.Less(t, time.Since(start), 2*time.Second)
 	})
@@ -521,7 +527,9 @@ func TestManyHintsMakeProgress(t *testing.T) {
 		proxy.Inject(dynamotest.Pause(dynamotest.For(8 * time.Millisecond)))
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		assert.Positive(t, b.run(ctx, hints...).Aggregates)
+		left := b.run(ctx, hints...)
+		assert.Positive(t, left.Aggregates)
+		assert.True(t, left.Late)
 		assert.NotEmpty(t, b.take())
 	})
 }
@@ -579,7 +587,9 @@ func TestABurstOfANewGroupThatHasNoTimeToJoin(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		proxy.Inject(dynamotest.PauseReply(func(context.Context) { cancel() }), dynamotest.On("GetItem"), dynamotest.Table("checkpoint"), dynamotest.After(1), dynamotest.Times(1))
-		assert.Equal(t, 1, b.run(ctx).Aggregates)
+		left := b.run(ctx)
+		assert.Equal(t, 1, left.Aggregates)
+		assert.True(t, left.Late)
 		assert.Zero(t, b.run(t.Context()))
 		assert.Equal(t, expect("x", 1, 1), b.take())
 	})
@@ -641,5 +651,21 @@ func TestAHintThatLooksLikeASweepIsNotHandedOver(t *testing.T) {
 		<-ended
 		assert.Empty(t, b.run(t.Context()))
 		assert.Contains(t, b.take(), odd+"/1")
+	})
+}
+
+// A burst again and again would not help, so this is no lack of time.
+func TestAHintOfACorruptAggregateIsNotLate(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := createIn(t, journal.Classic, 1)
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		b.run(t.Context())
+		write(t, j, "x", 0, 1)
+		corrupt(t, client, "account-x-1")
+		left := b.run(t.Context(), hint("x", 1))
+		assert.Equal(t, 1, left.Aggregates)
+		assert.False(t, left.Late)
 	})
 }

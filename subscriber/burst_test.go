@@ -729,6 +729,6 @@ func TestASweepWithoutTimeMayHaveLeftSomething(t *testing.T) {
 	b := &bursts{t: t, config: quick(setup(t, 1))}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
-	assert.Equal(t, subscriber.Left{Aggregates: 1}, b.run(ctx))
-	assert.Equal(t, subscriber.Left{Aggregates: 2}, b.run(ctx, hint("x", 1), hint("y", 1)))
+	assert.Equal(t, subscriber.Left{Aggregates: 1, Late: true}, b.run(ctx))
+	assert.Equal(t, subscriber.Left{Aggregates: 2, Late: true}, b.run(ctx, hint("x", 1), hint("y", 1)))
 }

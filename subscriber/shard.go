@@ -29,6 +29,7 @@ type shard struct {
 	sequencer      *sequencer
 	deferrals      *deferrals
 	handlersFenced bool
+	settled        bool // a visit has ended because nothing was left to do
 }
 
 type (

@@ -83,7 +83,7 @@ func (s *subscription) visitShards(ctx context.Context, sweep bool, hints map[ag
 	switch {
 	case err == nil:
 	case ctx.Err() != nil: // there was no time
-		s.burst.leave(max(1, len(hints)), s.now())
+		s.burst.leaveLate(max(1, len(hints)), s.now())
 	default:
 		s.burst.failed(err)
 		s.burst.leave(len(hints), time.Time{})
@@ -111,8 +111,13 @@ func (s *subscription) tryVisit(ctx context.Context, sweep bool, hints map[aggre
 	visited, handed, left, refused := s.member.Visit(ctx, membership.Visit{
 		Seen: seen, Since: s.since, Wanted: wanted, Values: v.values(wanted), Until: s.burst.deadline, More: s.takeHanded,
 	})
-	missed := v.missed(wanted, visited) - handed // other visitors do what was handed over
-	s.burst.leave(left+max(0, missed), time.Time{})
+	missed := max(0, v.missed(wanted, visited)-handed) // other visitors do what was handed over
+	if ctx.Err() != nil {
+		s.burst.leaveLate(missed, s.now())
+	} else {
+		s.burst.leave(missed, time.Time{})
+	}
+	s.burst.leave(left, time.Time{})
 	s.burst.failed(refused)
 	return nil
 }
@@ -178,6 +183,7 @@ func (s *subscription) takeHanded(values []string) (wanted []int) {
 func (sh *shard) catchUp(ctx context.Context) {
 	defer sh.Stop()
 	if sh.untilStart() > 0 {
+		sh.settled = true
 		return
 	}
 	var scanned error
@@ -188,7 +194,7 @@ func (sh *shard) catchUp(ctx context.Context) {
 	from, begun, refused := sh.begin(ctx)
 	if !begun {
 		sh.burst.failed(errors.Join(refusal(scanned), refused))
-		sh.burst.leave(len(sh.visit.hints[sh.number]), sh.now())
+		sh.burst.leaveLate(len(sh.visit.hints[sh.number]), sh.now())
 		return
 	}
 	sh.committer.begun.Store(true)
@@ -249,6 +255,7 @@ func (sh *shard) awaitSettled(ctx context.Context) {
 	for {
 		sh.deferrals.release()
 		if sh.deferrals.isSettled() && sh.sequencer.EndIfSettled() {
+			sh.settled = true
 			return
 		}
 		select {
@@ -279,7 +286,12 @@ func (sh *shard) leaveRest() {
 	if sh.sweep && !sh.committer.complete.Load() {
 		count++
 	}
-	sh.burst.leave(count, firstOf(due, sh.deferrals.nextDue()))
+	due = firstOf(due, sh.deferrals.nextDue())
+	if sh.settled {
+		sh.burst.leave(count, due)
+		return
+	}
+	sh.burst.leaveLate(count, due)
 }
 
 // firstOf returns the earlier of two times. A zero time is none.
