@@ -50,9 +50,9 @@ type Left struct {
 	// Aggregates counts aggregates with unhandled events: they wait for another attempt, the time
 	// was too short, or another process works on their shards.
 	Aggregates int
-	// Due is the time of the next attempt at an event. It may be in the past, and is zero if none is
-	// known. A sweep handles what is due. The timeouts of process managers are not part of it: see
-	// process.Backlog.Due.
+	// Due is the time of the next attempt at an event. It may be in the past, and is zero if none
+	// is known. A sweep handles what is due. The timeouts of process managers are not part of it:
+	// see process.Backlog.Due.
 	Due time.Time
 	// Late reports that there was no time for some of the aggregates.
 	Late bool
