@@ -31,11 +31,11 @@
 // tries the event again when it is due. So a failed event never blocks a shard of the stream.
 //
 // Invoke returns an error if DynamoDB refuses requests, if there was no time for all events of the
-// hints, if it does not know the kind of the Lambda event, or if all messages of a batch fail.
-// Lambda repeats the invocation as often as the trigger is configured for. If only some messages of
-// an SQS batch fail, Invoke returns their ids instead of an error. This requires
-// ReportBatchItemFailures in the event source mapping of the queue. Without it SQS deletes commands
-// that have failed.
+// hints, if a handler does not end before the deadline, if it does not know the kind of the Lambda
+// event, or if all messages of a batch fail. Lambda repeats the invocation as often as the trigger
+// is configured for. If only some messages of an SQS batch fail, Invoke returns their ids instead
+// of an error. This requires ReportBatchItemFailures in the event source mapping of the queue.
+// Without it SQS deletes commands that have failed.
 //
 // # Concurrency
 //
