@@ -84,6 +84,9 @@ func (d *deliverer) fail(st *stream, err error) {
 	if failed.answered() {
 		pause = d.config.nackPause(st.Work.delivery.attempts)
 	}
+	if d.visit != nil && errors.Is(failed.err, errAckDeadline) {
+		pause = max(pause, 2*soon) // the visit may end
+	}
 	d.noteFailure(st, failed.record.Number, failed.cause(), st.Work.delivery.attempts, pause)
 	policy := d.config.Failures
 	if policy.kind != block && st.Work.delivery.attempts >= policy.attempts && d.may(policy, failed) {
