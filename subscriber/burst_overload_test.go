@@ -283,3 +283,63 @@ func TestAHandlerThatHangsHasFailed(t *testing.T) {
 		}
 	}
 }
+
+// Hints let blocked aggregates continue, and leave their entries on the behind list to sweeps.
+// These entries delay no aggregate that is still blocked.
+func TestSweepsAreNotHeldUpByEntriesOfAggregatesThatContinue(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := open(t, createIn(t, journal.Packed, 1))
+		b := &bursts{t: t, config: quick(j)}
+		b.config.NackResendSleep, b.config.MaxNackResendSleep = time.Millisecond, time.Second
+		b.handle = func(*message.Message) error { return errors.New("fails") }
+		const aggregates = 600
+		var hints []subscriber.Hint
+		for n := range aggregates {
+			write(t, j, fmt.Sprint(n), 0, 1)
+			hints = append(hints, hint(fmt.Sprint(n), 1))
+		}
+		for range 2 {
+			b.run(t.Context())
+			time.Sleep(time.Minute)
+		}
+		b.take()
+		b.handle = nil
+		assert.Zero(t, b.run(t.Context(), hints[10:]...).Aggregates)
+		assert.Len(t, b.take(), aggregates-10)
+		time.Sleep(time.Minute)
+		assert.Zero(t, b.run(t.Context()))
+		assert.Len(t, b.take(), 10)
+	})
+}
+
+// A policy is deployed together with a correction of the handler.
+func TestAPolicyGivesUpNoEventThatWouldSucceedNow(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]subscriber.FailurePolicy{
+		"park": subscriber.Park(3), "skip": subscriber.Skip(3), "stop": subscriber.Stop(3),
+		"defer": subscriber.Defer(subscriber.Backoff{Pause: time.Minute, MaxPause: time.Minute, Attempts: 3}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				j := open(t, createIn(t, journal.Packed, 1))
+				b := &bursts{t: t, config: quick(j)}
+				b.handle = func(*message.Message) error { return errors.New("fails") }
+				write(t, j, "x", 0, 1)
+				for range 5 {
+					b.run(t.Context())
+					time.Sleep(time.Minute)
+				}
+				for blocked, err := range groups.Of(j, "group", topic).Behind(t.Context(), aggregate.ID{}) {
+					require.NoError(t, err)
+					assert.Contains(t, blocked.Failure.Reason, "without a reason")
+				}
+				b.take()
+				b.config.Failures, b.handle = policy, nil
+				assert.Zero(t, b.run(t.Context()))
+				assert.Equal(t, expect("x", 1, 1), b.take())
+			})
+		})
+	}
+}

@@ -181,7 +181,7 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 			return false, err
 		}
 	}
-	if d.visit != nil && !st.Work.counted && (d.unclean || st.Work.delivery.attempts > 0) {
+	if d.visit != nil && !st.Work.counted && (d.unclean || d.sequencer.MayHaveEnded(st, record.Number)) {
 		if err := d.beforehand(st, record); err != nil {
 			return false, err
 		}
@@ -190,16 +190,16 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 }
 
 // beforehand stores an attempt at the first event of a stream before the event is delivered. The
-// process that visited the shard before has ended in the middle of its work, or has failed to
-// handle the event. Perhaps the event is the reason, and then it will end this process too.
+// process that visited the shard before, or that has tried the event before, has ended in the
+// middle of its work. Perhaps the event is the reason, and then it will end this process too.
 func (d *deliverer) beforehand(st *stream, r *journal.Record) error {
 	policy, attempts := d.config.Failures, st.Work.delivery.attempts
-	if policy.kind != block && attempts >= policy.attempts {
+	if policy.kind != block && attempts >= policy.attempts && d.sequencer.MayHaveEnded(st, r.Number) {
 		return &failure{record: r, err: errEnded}
 	}
 	d.sequencer.NoteFailure(st, checkpoint.Failure{
 		Number: r.Number, At: d.now(), Due: d.now().Add(d.config.nackPause(attempts + 1)), Reason: reasonOf(errEnded, attempts+1, checkpoint.MaxFailure),
-		Attempts: attempts + 1, Resumed: st.Work.delivery.resumed,
+		Attempts: attempts + 1, Resumed: st.Work.delivery.resumed, Begun: true,
 	})
 	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)
 	defer cancel()

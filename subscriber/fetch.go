@@ -16,8 +16,14 @@ import (
 func (d *deliverer) nextRecord(st *stream) (*journal.Record, error) {
 	for {
 		record, from, to := d.sequencer.Next(st)
-		if record != nil || to == 0 {
+		if record != nil {
 			return record, nil
+		}
+		if to == 0 {
+			if d.sequencer.Continues(st) {
+				d.pace.earn()
+			}
+			return nil, nil
 		}
 		if to == sequence.Unknown {
 			d.follow(st, from-1)

@@ -221,7 +221,7 @@ func behindOf(id aggregate.ID, row item) (b Behind, err error) {
 
 // failureOf returns the failure of an entry. The attribute at holds its time.
 func failureOf(row item, at string) (f *Failure, err error) {
-	f = &Failure{Reason: textOf(row[attrReason])}
+	f = &Failure{Reason: textOf(row[attrReason]), Begun: row[attrBegun] != nil}
 	if f.At, err = timeOf(row[at]); err != nil {
 		return f, err
 	}
@@ -271,7 +271,7 @@ func (s *Store) ListBehind(ctx context.Context, group Group, r Revision, b Behin
 // parked_at. It therefore sees the entry of a blocked aggregate as one that is not parked, and
 // removes number and reason when it replaces the entry.
 func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteItem {
-	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why, #a, #d, #re"
+	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why, #a, #d, #re, #b"
 	values := item{":e": number(r.Epoch), ":r": number(r.Number), ":h": number(b.Head)}
 	set := func(f *Failure, most int) {
 		values[":at"], values[":n"], values[":why"] = number(f.At.UnixMilli()), number(f.Number), text(BoundedTo(f.Reason, most))
@@ -279,7 +279,7 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 	}
 	switch {
 	case b.Parked != nil:
-		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why, #a = :a REMOVE #failed, #d, #re"
+		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why, #a = :a REMOVE #failed, #d, #re, #b"
 		set(b.Parked, MaxReason)
 	case b.Failure != nil:
 		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why, #a = :a"
@@ -295,6 +295,11 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 		} else {
 			update, values[":re"] = update+", #re = :re", number(b.Failure.Resumed)
 		}
+		if b.Failure.Begun {
+			update, values[":b"] = update+", #b = :b", number(1)
+		} else {
+			remove += ", #b"
+		}
 		update += remove
 	}
 	return types.TransactWriteItem{Update: &types.Update{
@@ -303,7 +308,7 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 		UpdateExpression:    &update,
 		ConditionExpression: aws.String(notOlder),
 		ExpressionAttributeNames: names("#r", attrRevision, "#h", attrHead, "#parked", attrParkedAt, "#failed", attrFailedAt,
-			"#n", attrNumber, "#why", attrReason, "#a", attrAttempts, "#d", attrDue, "#re", attrResumed),
+			"#n", attrNumber, "#why", attrReason, "#a", attrAttempts, "#d", attrDue, "#re", attrResumed, "#b", attrBegun),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}

@@ -46,6 +46,7 @@ const (
 	attrEventType = "event_type"
 
 	attrDue      = "due_at"
+	attrBegun    = "begun"
 	attrAttempts = "attempts"
 	attrPart     = "part"
 )

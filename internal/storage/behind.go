@@ -34,6 +34,8 @@ type Failure struct {
 	Attempts int
 	// Resumed is how often the group was resumed when the attempts were counted.
 	Resumed uint64
+	// Begun says that this was stored before the last attempt, and that its result is not known.
+	Begun bool
 }
 
 // Waits reports whether the next attempt is due after a time. A failure that is later than this

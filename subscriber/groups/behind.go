@@ -26,10 +26,10 @@ type BehindAggregate struct {
 	// Parked is nil if the aggregate is not parked.
 	Parked *Parked
 	// Failure is the last failed attempt at the event Next that was known when the aggregate's
-	// entry on the list was written. Later attempts change it only when the
-	// member ends or gives up the shard. It is nil if the aggregate is
-	// parked or not on the list, or if no attempt had failed by then, as when a handler takes long.
-	// It is also nil if the failed event was handled since.
+	// entry on the list was written. Later attempts change it only when the member ends or gives up
+	// the shard. It is nil if the aggregate is parked or not on the list, or if no attempt had
+	// failed by then, as when a handler takes long. It is also nil if the failed event was handled
+	// since.
 	Failure *Failure
 }
 
@@ -38,8 +38,8 @@ type Failure struct {
 	Number uint64    // number of the event
 	At     time.Time // time of the attempt
 	// Reason is the error, and how often the event had failed (with Block and Stop since the last
-	// change of the shard's owner), such as "connection refused, 3
-	// times". The error is the handler's error if the handler reports it (subscriber.NackReason).
+	// change of the shard's owner), such as "connection refused, 3 times". The error is the
+	// handler's error if the handler reports it (subscriber.NackReason).
 	// Limit: 300 bytes, or 1 KB if the aggregate is parked.
 	Reason string
 	// Due is the time of the next attempt, if the group works in bursts (subscriber.Burst).
@@ -48,6 +48,8 @@ type Failure struct {
 	Attempts int
 	// Resumed is how often the group was resumed when the attempts were counted.
 	Resumed uint64
+	// Begun says that the last attempt has begun in a burst, and that its result is not known.
+	Begun bool
 }
 
 // Parked is the failure for which an aggregate was parked. Its events wait for [Groups.Unpark] or

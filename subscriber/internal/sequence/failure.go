@@ -23,6 +23,13 @@ func (q *Sequencer[W]) AttemptsAt(st *Stream[W], number, resumed uint64) int {
 	return st.failure.Attempts
 }
 
+// MayHaveEnded reports whether the last attempt at an event may have ended its process.
+func (q *Sequencer[W]) MayHaveEnded(st *Stream[W], number uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return st.failure != nil && st.failure.Number == number && st.failure.Begun
+}
+
 // Failing returns streams whose attempts are not stored, at most a number of them.
 func (q *Sequencer[W]) Failing(most int) (streams []*Stream[W]) {
 	q.mu.Lock()

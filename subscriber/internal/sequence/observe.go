@@ -87,7 +87,7 @@ func (q *Sequencer[W]) inherit(b storage.Behind) {
 	// The failure stays until an attempt in this term fails, even if the entry is written again
 	// before.
 	if st.failure = b.Failure; b.Failure != nil {
-		st.explained, st.explainedAttempts = b.Failure.Number, b.Failure.Attempts
+		st.explained, st.explainedAttempts, st.explainedBegun = b.Failure.Number, b.Failure.Attempts, b.Failure.Begun
 	}
 	if b.Parked == nil {
 		st.pending = q.now()
@@ -120,13 +120,28 @@ func (q *Sequencer[W]) waits(st *Stream[W]) bool {
 }
 
 // TakePaced returns the listed streams of a visit that wait for Resume because they have failed
-// often, in the order in which they became due.
+// often, in the order in which they became due. Streams that cannot be read stay the first ones, so
+// every eighth one is any of the others.
 func (q *Sequencer[W]) TakePaced() (paced []*Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	paced, q.paced = q.paced, nil
 	slices.SortFunc(paced, func(a, b *Stream[W]) int { return a.failure.Due.Compare(b.failure.Due) })
+	for i := 7; i < len(paced); i += 8 {
+		k := i + rand.IntN(len(paced)-i)
+		paced[i], paced[k] = paced[k], paced[i]
+	}
 	return paced
+}
+
+// Continues reports whether a stream that TakePaced has returned has nothing to do, because its
+// events were handled before. It reports this once.
+func (q *Sequencer[W]) Continues(st *Stream[W]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	continues := st.paced && st.state == idle
+	st.paced = st.paced && !continues
+	return continues
 }
 
 // Rewind moves the cursor back to a time, and requests a reconciliation that finds the events that

@@ -164,8 +164,8 @@ func (q *Sequencer[W]) BeginUnlisting(st *Stream[W]) bool {
 func (q *Sequencer[W]) Explain(st *Stream[W], f *storage.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if st.explained, st.explainedAttempts = 0, 0; f != nil {
-		st.explained, st.explainedAttempts = f.Number, f.Attempts
+	if st.explained, st.explainedAttempts, st.explainedBegun = 0, 0, false; f != nil {
+		st.explained, st.explainedAttempts, st.explainedBegun = f.Number, f.Attempts, f.Begun
 	}
 }
 

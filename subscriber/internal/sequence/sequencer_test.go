@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -440,4 +441,28 @@ func TestEachParkedStreamIsComparedWithItsPosition(t *testing.T) {
 	require.Len(t, some, 1)
 	q.Verify(some, map[aggregate.ID]uint64{x: 3})
 	assert.Equal(t, active, q.streams["x"].state)
+}
+
+// The streams that come first may be the same in each visit.
+func TestAnyPacedStreamMayComeFirst(t *testing.T) {
+	t.Parallel()
+	first := map[string]bool{}
+	for range 1000 {
+		q := testSequencer()
+		q.Began, q.PacedAfter = time.UnixMilli(1000), 3
+		var behind []storage.Behind
+		for n := range 50 {
+			behind = append(behind, storage.Behind{
+				Aggregate: aggregate.ID{Type: "account", Value: strconv.Itoa(n)}, Head: 1, Failure: &storage.Failure{Number: 1, Attempts: 4, Due: time.UnixMilli(int64(n))},
+			})
+		}
+		q.Begin(Cursor{}, time.Time{}, behind)
+		paced := q.TakePaced()
+		require.Len(t, paced, 50)
+		for n := range 7 {
+			require.Equal(t, strconv.Itoa(n), paced[n].ID.Value, "the one that has waited longest")
+		}
+		first[paced[7].ID.Value] = true
+	}
+	assert.Len(t, first, 43)
 }

@@ -43,8 +43,10 @@ type Stream[W any] struct {
 	failure *storage.Failure
 	// explained is the event whose failure the entry has. It is 0 if the entry has none.
 	explained uint64
-	// explainedAttempts is the number of attempts that the entry has.
+	// explainedAttempts is the number of attempts that the entry has, and explainedBegun says that
+	// the result of the last one is not known.
 	explainedAttempts int
+	explainedBegun    bool
 
 	// listed is the highest event that the entry on the behind list leads to after a restart. It is
 	// 0 if there is no entry.
@@ -137,12 +139,12 @@ func (s *Stream[W]) unexplained() bool {
 	return s.state != parked && s.failure != nil && s.failure.Number > s.explained
 }
 
-// outdated reports that there were more attempts at the next event than its entry says, or that it
-// has no entry.
+// outdated reports that there were more attempts at the next event than its entry says, that the
+// entry lacks the result of the last one, or that there is no entry.
 func (s *Stream[W]) outdated() bool {
 	f := s.failure
 	return s.state != parked && f != nil && f.Number > s.acked && f.Attempts > 0 &&
-		(f.Number > s.explained || f.Attempts > s.explainedAttempts)
+		(f.Number > s.explained || f.Attempts > s.explainedAttempts || s.explainedBegun && !f.Begun)
 }
 
 // stuck reports whether a stream has failed, or its handler takes long. A stream that only waits
