@@ -320,26 +320,51 @@ func TestAPolicyGivesUpNoEventThatWouldSucceedNow(t *testing.T) {
 		"park": subscriber.Park(3), "skip": subscriber.Skip(3), "stop": subscriber.Stop(3),
 		"defer": subscriber.Defer(subscriber.Backoff{Pause: time.Minute, MaxPause: time.Minute, Attempts: 3}),
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			testdb.WithFakeTime(t, func(t *testing.T) {
-				j := open(t, createIn(t, journal.Packed, 1))
-				b := &bursts{t: t, config: quick(j)}
-				b.handle = func(*message.Message) error { return errors.New("fails") }
-				write(t, j, "x", 0, 1)
-				for range 5 {
-					b.run(t.Context())
-					time.Sleep(time.Minute)
-				}
-				for blocked, err := range groups.Of(j, "group", topic).Behind(t.Context(), aggregate.ID{}) {
-					require.NoError(t, err)
-					assert.Contains(t, blocked.Failure.Reason, "without a reason")
-				}
-				b.take()
-				b.config.Failures, b.handle = policy, nil
-				assert.Zero(t, b.run(t.Context()))
-				assert.Equal(t, expect("x", 1, 1), b.take())
+		for _, killed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, after a killed process: %t", name, killed), func(t *testing.T) {
+				t.Parallel()
+				testdb.WithFakeTime(t, func(t *testing.T) {
+					client := createIn(t, journal.Packed, 1)
+					j := open(t, client)
+					b := &bursts{t: t, config: quick(j)}
+					b.handle = func(*message.Message) error { return errors.New("fails") }
+					write(t, j, "x", 0, 1)
+					for range 5 {
+						b.run(t.Context())
+						time.Sleep(time.Minute)
+					}
+					for blocked, err := range groups.Of(j, "group", topic).Behind(t.Context(), aggregate.ID{}) {
+						require.NoError(t, err)
+						assert.Contains(t, blocked.Failure.Reason, "without a reason")
+					}
+					if killed {
+						killBurst(t, client, b.config)
+					}
+					b.take()
+					b.config.Failures, b.handle = policy, nil
+					assert.Zero(t, b.run(t.Context()))
+					assert.Equal(t, expect("x", 1, 1), b.take())
+				})
 			})
-		})
+		}
 	}
+}
+
+// killBurst runs a burst whose process ends while it handles an event.
+func killBurst(t *testing.T, client *dynamodb.Client, config subscriber.Config) {
+	t.Helper()
+	proxy := dynamotest.NewProxy(t, client)
+	config.Journal = open(t, proxy.Client())
+	b := &bursts{t: t, config: config}
+	b.handle = func(*message.Message) error {
+		proxy.Inject(dynamotest.CutConnection())
+		time.Sleep(time.Minute)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := b.try(ctx, subscriber.Burst{})
+	require.Error(t, err)
+	assert.Len(t, b.take(), 1)
+	time.Sleep(time.Minute)
 }
