@@ -24,8 +24,8 @@ import (
 //
 // It runs the handlers that were added by methods of the App, but not those that were added to
 // [App.Router]. It runs no [Service] and no feed of [App.Live], and receives no wake-ups. It sends
-// the wake-ups of its commits, and waits up to 5 seconds for the broker. The build functions of
-// read models have half of the time.
+// the wake-ups of its commits, and waits up to 5 seconds for the broker. The build function
+// of a read model has half of the time that is left.
 //
 // Errors: [ErrStarted] after Run, a [*ConfigError] for a group of [App.Consistent] that the App
 // does not have, and those of subscriber.Burst.Run, process.Manager.Fire and the build functions of
@@ -58,9 +58,9 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 			return subscriber.Left{}, err
 		}
 	}
-	building, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	failed := a.buildModels(building, end, router)
+	building, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := a.buildModels(building, router)
 	burst := subscriber.Burst{Hints: hints}
 	if len(hints) == 0 {
 		burst.Also = a.fires
@@ -71,20 +71,23 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 }
 
 // buildModels adds the projections of read models to a router. A read model that cannot be built
-// must not prevent the rest. So after half of the time buildModels calls end, which ends ctx.
-func (a *App) buildModels(ctx context.Context, end context.CancelCauseFunc, router *message.Router) (failed []error) {
+// must not prevent the rest. So the context of its build function ends after half of the time that
+// is left. Otherwise it goes on as long as ctx, because the reactions may use it.
+func (a *App) buildModels(ctx context.Context, router *message.Router) (failed []error) {
 	deadline, _ := ctx.Deadline()
-	late := time.AfterFunc(time.Until(deadline)/2, func() { end(errSlowBuild) })
-	defer late.Stop()
 	for _, add := range a.models {
+		ctx, end := context.WithCancelCause(ctx)
+		late := time.AfterFunc(time.Until(deadline)/2, func() { end(errSlowBuild) })
 		if err := add(ctx, router); err != nil {
 			failed = append(failed, cmp.Or(context.Cause(ctx), err))
+			end(nil)
 		}
+		late.Stop()
 	}
 	return failed
 }
 
-var errSlowBuild = errors.New("read models: the build functions take more than half of the time of a burst: create their tables when you deploy")
+var errSlowBuild = errors.New("read models: a build function takes more than half of the time of a burst: create its tables when you deploy")
 
 // quiet is the logger of a router in a burst. There may be a burst for each event, so the router
 // reports its beginning and its end as debug messages.

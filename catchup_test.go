@@ -236,6 +236,13 @@ func TestAReadModelThatHangsDoesNotHoldUpABurst(t *testing.T) {
 					return nil, ctx.Err()
 				})
 			require.NoError(t, err)
+			built := false
+			_, err = app.ReadModel(t.Context(), readmodel.Config{Name: "later", Topics: []string{"order"}},
+				func(context.Context, readmodel.Generation) ([]projection.Reaction, error) {
+					built = true
+					return nil, errors.New("no access")
+				})
+			require.NoError(t, err)
 			var handled atomic.Int64
 			require.NoError(t, app.Handle(millrace.Group{Name: "mails", Topics: []string{"order"}}, func(*message.Message) error {
 				handled.Add(1)
@@ -251,7 +258,8 @@ func TestAReadModelThatHangsDoesNotHoldUpABurst(t *testing.T) {
 				defer cancel()
 			}
 			_, err = app.CatchUp(ctx)
-			require.ErrorContains(t, err, "create their tables when you deploy")
+			require.ErrorContains(t, err, "create its tables when you deploy")
+			assert.True(t, built)
 			assert.EqualValues(t, 1, handled.Load())
 			assert.LessOrEqual(t, time.Since(began), cmp.Or(limit, time.Minute))
 		})

@@ -368,3 +368,31 @@ func killBurst(t *testing.T, client *dynamodb.Client, config subscriber.Config) 
 	assert.Len(t, b.take(), 1)
 	time.Sleep(time.Minute)
 }
+
+// A reconciliation has no room while very many aggregates are blocked. A sweep does not wait for
+// that, because hints about the shard would wait for the sweep.
+func TestASweepDoesNotWaitForRoom(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := open(t, createIn(t, journal.Packed, 1))
+		b := &bursts{t: t, config: quick(j)}
+		b.config.MaxNackResendSleep, b.config.Timing.ReconcileInterval, b.config.StateBytes = time.Minute, time.Hour, 1<<20
+		b.handle = func(*message.Message) error { return errors.New("fails") }
+		for n := range 600 {
+			write(t, j, fmt.Sprint(n), 0, 1)
+			if n%100 == 99 {
+				b.run(t.Context())
+			}
+		}
+		for range 10 {
+			time.Sleep(time.Minute)
+			b.run(t.Context())
+		}
+		time.Sleep(time.Hour)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		b.run(ctx)
+		assert.Less(t, time.Since(began), 10*time.Second)
+	})
+}

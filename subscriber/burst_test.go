@@ -314,6 +314,7 @@ func TestAFailedEventWaitsForItsPauseAcrossBursts(t *testing.T) {
 			assert.Empty(t, b.take(), "attempt %d is not due", attempt)
 			time.Sleep(time.Until(left.Due))
 			left = b.run(t.Context())
+			assert.WithinDuration(t, left.Due, b.run(t.Context()).Due, time.Millisecond, "a sweep that visits nothing tells it")
 			assert.Len(t, b.take(), 1, "attempt %d", attempt)
 			assert.Greater(t, time.Until(left.Due), 100*time.Millisecond<<(attempt-2))
 			due, err := groups.Of(j, b.config.ConsumerGroup, topic).NextDue(t.Context())
@@ -745,4 +746,24 @@ func TestASweepWithoutTimeMayHaveLeftSomething(t *testing.T) {
 	defer cancel()
 	assert.Equal(t, subscriber.Left{Aggregates: 1, Late: true}, b.run(ctx))
 	assert.Equal(t, subscriber.Left{Aggregates: 2, Late: true}, b.run(ctx, hint("x", 1), hint("y", 1)))
+}
+
+// Another burst may hand over an aggregate whose events are handled already.
+func TestAHintThatLeadsToNothingIsNoError(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		b := &bursts{t: t, config: quick(j)}
+		b.config.Failures = subscriber.Skip(3)
+		b.run(t.Context()) // makes the group
+		b.handle = func(msg *message.Message) error {
+			if string(msg.Payload) == "x/1" {
+				assert.Zero(t, b.run(t.Context(), hint("x", 1)), "it hands x over")
+			}
+			return nil
+		}
+		write(t, j, "x", 0, 1)
+		assert.Zero(t, b.run(t.Context(), hint("x", 1)))
+		assert.Equal(t, expect("x", 1, 1), b.take())
+	})
 }

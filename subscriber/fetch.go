@@ -80,9 +80,10 @@ func (d *deliverer) follow(st *stream, after uint64) {
 }
 
 // leaveHint records in a burst that a hint was not followed because of an error. It is an error of
-// the burst, unless only the aggregate cannot be read, because that would not change soon.
+// the burst, unless only the aggregate cannot be read, because that would not change soon. A hint
+// that leads to nothing is done.
 func (d *deliverer) leaveHint(err error) {
-	if d.burst == nil {
+	if d.burst == nil || errors.Is(err, errNothingNew) {
 		return
 	}
 	d.burst.leave(1, d.now())

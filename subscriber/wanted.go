@@ -99,6 +99,9 @@ func (s *subscription) shardsToSweep(ctx context.Context, seen checkpoint.Member
 			found[i] = true
 			continue
 		}
+		if !c.Due.Equal(checkpoint.Never) {
+			s.burst.leave(0, c.Due)
+		}
 		reads = append(reads, func() error {
 			page, err := s.raw.TailShard(ctx, storage.TailQuery{
 				AggregateType: s.topic, Shard: n, After: storage.CursorAt(c.Cursor), Until: s.now().Add(s.config.Timing.TrailingDelay), NumbersOnly: true, Limit: 1,

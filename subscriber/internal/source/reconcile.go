@@ -140,7 +140,7 @@ func (s *Source) reconcile(ctx context.Context, part reconcileState, most time.D
 			s.Logger.Error("Cannot compare the journal with positions, will try again", err, watermill.LogFields{"shard": s.Key.Number})
 			return part, false
 		}
-		if !s.awaitRoom(ctx) || !s.Sequencer.IsHealthy() {
+		if !s.awaitRoom(ctx, most) || !s.Sequencer.IsHealthy() {
 			return part, false
 		}
 		s.Sequencer.ObserveReconciled(page.moved)
@@ -271,10 +271,10 @@ func (s *Source) compare(ctx context.Context, moved []*journal.Record, id aggreg
 	return moved
 }
 
-// awaitRoom waits until handlers have caught up with the events that reconciliations have found,
-// for at most a minute, because the other shards must be reconciled too.
-func (s *Source) awaitRoom(ctx context.Context) bool {
-	patience := time.Now().Add(time.Minute)
+// awaitRoom waits until handlers have caught up with the events that reconciliations have found. It
+// has a limit, because the other shards must be reconciled too, and a visit must end.
+func (s *Source) awaitRoom(ctx context.Context, most time.Duration) bool {
+	patience := time.Now().Add(most)
 	for !s.Sequencer.HasRoom() {
 		if ctx.Err() != nil || s.isStopping() || time.Now().After(patience) {
 			return false
