@@ -24,8 +24,8 @@ import (
 //
 // It runs the handlers that were added by methods of the App, but not those that were added to
 // [App.Router]. It runs no [Service] and no feed of [App.Live], and receives no wake-ups. It sends
-// the wake-ups of its commits, and waits up to 5 seconds for the broker. The build function
-// of a read model has half of the time that is left.
+// the wake-ups of its commits, and waits up to 5 seconds for the broker. The build function of a
+// read model has half of the time that is left.
 //
 // Errors: [ErrStarted] after Run, a [*ConfigError] for a group of [App.Consistent] that the App
 // does not have, and those of subscriber.Burst.Run, process.Manager.Fire and the build functions of
