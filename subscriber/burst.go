@@ -48,7 +48,8 @@ type Hint struct {
 // Left is what a [Burst] has left to others.
 type Left struct {
 	// Aggregates counts aggregates with unhandled events: they wait for another attempt, the time
-	// was too short, or another process works on their shards.
+	// was too short, or another process works on their shards. It does not count those on shards
+	// that have nothing to do before Due.
 	Aggregates int
 	// Due is the time of the next attempt at an event. It may be in the past, and is zero if none
 	// is known. A sweep handles what is due. The timeouts of process managers are not part of it:

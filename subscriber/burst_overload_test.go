@@ -396,3 +396,31 @@ func TestASweepDoesNotWaitForRoom(t *testing.T) {
 		assert.Less(t, time.Since(began), 10*time.Second)
 	})
 }
+
+// Very many new aggregates fail, so a shard stops reading. A sweep ends then, and later ones go on.
+func TestASweepDoesNotWaitForHealth(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := open(t, createIn(t, journal.Packed, 1))
+		b := &bursts{t: t, config: quick(j)}
+		b.config.NackResendSleep, b.config.MaxNackResendSleep, b.config.StateBytes = time.Hour, time.Hour, 1<<20
+		b.handle = func(*message.Message) error { return errors.New("fails") }
+		const aggregates = 1000
+		for n := range aggregates {
+			write(t, j, fmt.Sprint(n), 0, 1)
+		}
+		tried := map[string]bool{}
+		for range 20 {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			b.run(ctx)
+			cancel()
+			assert.Less(t, time.Since(began), 20*time.Second)
+			for _, event := range b.take() {
+				tried[event] = true
+			}
+			time.Sleep(time.Minute)
+		}
+		assert.Len(t, tried, aggregates)
+	})
+}

@@ -42,8 +42,10 @@ func (q *Sequencer[W]) readmit() {
 
 // AwaitHealth waits while very many streams fail, as in an outage of a service that a handler
 // needs. Otherwise the shard would read all of its history, and retry each aggregate again and
-// again. AwaitHealth returns false when the shard stops.
+// again. AwaitHealth returns false when the shard stops, and in a visit when it has waited for a few
+// seconds, because nothing may continue before the visit ends.
 func (q *Sequencer[W]) AwaitHealth(stopping <-chan struct{}) bool {
+	began := q.now()
 	for {
 		q.mu.Lock()
 		healthy := !q.Memory.isFull(q.unparked())
@@ -60,6 +62,9 @@ func (q *Sequencer[W]) AwaitHealth(stopping <-chan struct{}) bool {
 				return true
 			}
 		}
+		if !q.Began.IsZero() && q.now().Sub(began) >= visitPatience {
+			return false
+		}
 		select {
 		case <-changed:
 		case <-time.After(lull): // streams of other shards may have continued
@@ -68,6 +73,8 @@ func (q *Sequencer[W]) AwaitHealth(stopping <-chan struct{}) bool {
 		}
 	}
 }
+
+const visitPatience = 5 * time.Second
 
 // IsHealthy reports whether AwaitHealth would not wait.
 func (q *Sequencer[W]) IsHealthy() bool {
