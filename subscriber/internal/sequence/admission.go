@@ -42,8 +42,8 @@ func (q *Sequencer[W]) readmit() {
 
 // AwaitHealth waits while very many streams fail, as in an outage of a service that a handler
 // needs. Otherwise the shard would read all of its history, and retry each aggregate again and
-// again. AwaitHealth returns false when the shard stops, and in a visit when it has waited for a few
-// seconds, because nothing may continue before the visit ends.
+// again. AwaitHealth returns false when the shard stops, and in a visit when it has waited for a
+// few seconds, because nothing may continue before the visit ends.
 func (q *Sequencer[W]) AwaitHealth(stopping <-chan struct{}) bool {
 	began := q.now()
 	for {
