@@ -36,7 +36,11 @@ func (w *world) measure(ctx context.Context) error {
 	// A member takes free shards with its next heartbeat.
 	pauseFor(ctx, w.plan.longestLease()/4+time.Second)
 	w.oracle.note("measure", "")
-	lag := w.database.Inject(dynamotest.DelayIndex(indexFrom, indexTo), dynamotest.Index(tailIndex))
+	to := indexTo
+	if w.plan.sabotage == Blink { // more events need the first trailing reads
+		to *= 4
+	}
+	lag := w.database.Inject(dynamotest.DelayIndex(indexFrom, to), dynamotest.Index(tailIndex))
 	defer lag.Remove()
 	r := draw.Derive(w.disturbance)
 	log, version := w.journal.Internal(), map[aggregate.ID]uint64{}
