@@ -33,7 +33,10 @@ var rare = map[string]map[string]string{
 	},
 	"checkpoint-member": {"operator": "is there only while an operator edits a row"},
 	"checkpoint-cursor": {"reconciling": "needs a reconciliation that takes more than 5 seconds"},
-	"checkpoint-behind": {"resumed": "needs an event that fails after a pause"},
+	"checkpoint-behind": {
+		"resumed": "needs an event that fails after a pause",
+		"begun":   "needs a burst whose process was killed",
+	},
 }
 
 func TestThePageOfTablesListsTheAttributesThatApplicationsWrite(t *testing.T) {
