@@ -49,3 +49,15 @@ func (f *forgotten) probe(id aggregate.ID, visit func(word *uint64, bit uint64) 
 	}
 	return true
 }
+
+// ForgetAll releases the memory of all streams after the work has ended.
+func (q *Sequencer[W]) ForgetAll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, st := range q.streams {
+		st.buffer.drop(q.budget)
+	}
+	clear(q.streams)
+	q.Memory.fails(-q.failing)
+	q.failing = 0
+}

@@ -397,15 +397,3 @@ func (q *Sequencer[W]) All() []*Stream[W] {
 	}
 	return streams
 }
-
-// ForgetAll releases the memory of all streams after the work has ended.
-func (q *Sequencer[W]) ForgetAll() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, st := range q.streams {
-		st.buffer.drop(q.budget)
-	}
-	clear(q.streams)
-	q.Memory.fails(-q.failing)
-	q.failing = 0
-}
