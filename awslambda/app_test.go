@@ -22,16 +22,22 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
+func openParcels(t *testing.T) (*dynamotest.DB, *millrace.App, *repository.Repository[parcel]) {
+	t.Helper()
+	db := dynamotest.New(t)
+	app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 1}})
+	require.NoError(t, err)
+	repo, err := millrace.Repository(app, parcels, repository.Config{})
+	require.NoError(t, err)
+	return db, app, repo
+}
+
 // A failing event holds up its aggregate, and neither the stream nor other aggregates. A command
 // that comes again is not executed again.
 func TestAPoisonEventBlocksItsAggregateAlone(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		db := dynamotest.New(t)
-		app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 1}})
-		require.NoError(t, err)
-		repo, err := millrace.Repository(app, parcels, repository.Config{})
-		require.NoError(t, err)
+		db, app, repo := openParcels(t)
 		poisoned := true
 		var mu sync.Mutex
 		var labels []string
@@ -88,11 +94,7 @@ func TestAPoisonEventBlocksItsAggregateAlone(t *testing.T) {
 func TestAnEventThatWaitsForARetryDoesNotFailTheInvocation(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		db := dynamotest.New(t)
-		app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 1}})
-		require.NoError(t, err)
-		repo, err := millrace.Repository(app, parcels, repository.Config{})
-		require.NoError(t, err)
+		db, app, repo := openParcels(t)
 		require.NoError(t, app.HandleEvents(
 			millrace.Group{Name: "labels", Topics: []string{"parcel"}},
 			cqrs.NewGroupEventHandler(func(_ context.Context, e *sent) error {
