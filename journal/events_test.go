@@ -1,11 +1,9 @@
 package journal_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,7 +23,7 @@ func TestEventsReadsPastThePageOf1MB(t *testing.T) {
 		for from := 1; from <= n; from += 75 {
 			list := events(from, 75)
 			for i := range list {
-				list[i].Payload = bytes.Repeat(list[i].Payload[:1], 1<<10)
+				list[i].Payload = noise(from+i, 1<<10)
 			}
 			mustAppend(t, s, storage.Commit{Aggregate: user("1"), Expected: uint64(from - 1), Events: list})
 		}
@@ -39,7 +37,7 @@ func TestEventsReadsPastThePageOf1MB(t *testing.T) {
 		require.Len(t, records, n)
 		for i, r := range records {
 			require.EqualValues(t, i+1, r.Number)
-			require.Equal(t, bytes.Repeat([]byte(strconv.Itoa(i + 1)[:1]), 1<<10), r.Payload)
+			require.Equal(t, noise(i+1, 1<<10), r.Payload)
 		}
 		assert.Equal(t, map[string]int{"query": 2}, client.calls, "two pages of the index and nothing else")
 	})

@@ -101,7 +101,7 @@ func TestNewestReadsLargeEventsAsTheyAreNeeded(t *testing.T) {
 	for n := range count {
 		db.Clock().Advance(time.Millisecond)
 		mustAppend(t, s, storage.Commit{
-			Aggregate: user(fmt.Sprint(n % 9)), Expected: uint64(n / 9), Events: []storage.Event{{Type: "large", Payload: make([]byte, 7_900)}},
+			Aggregate: user(fmt.Sprint(n % 9)), Expected: uint64(n / 9), Events: []storage.Event{{Type: "large", Payload: noise(n, 7_900)}},
 		})
 	}
 	all, _ := topicTail(t, s.Engine, time.Time{})

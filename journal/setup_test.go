@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -159,6 +160,13 @@ func events(first, n int) []storage.Event {
 		list[i] = storage.Event{ID: fmt.Sprintf("id-%d", first+i), Type: "counted", Payload: fmt.Append(nil, first+i)}
 	}
 	return list
+}
+
+// noise returns bytes that do not compress.
+func noise(seed, size int) []byte {
+	payload := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}).Read(payload)
+	return payload
 }
 
 // write appends n events in full commits, each with its number as payload.

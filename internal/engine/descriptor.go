@@ -21,7 +21,10 @@ import (
 
 // The descriptor: its keys, and its attributes.
 const (
-	formatVersion = 1
+	// CompressedFormat is the format version of packed tables in which events and states may be
+	// compressed. Older tables have firstFormat, as all classic tables.
+	CompressedFormat = 2
+	firstFormat      = 1
 
 	// A shard key never ends in a letter, so the descriptor's keys are never those of an event.
 	DescriptorPartition = "millrace"
@@ -60,11 +63,19 @@ type Descriptor struct {
 	Restored          string   // changes with every restore
 }
 
+// newestFormat returns the format version of new tables. It is the highest that this version reads.
+func newestFormat(layout journaltype.Layout) int {
+	if layout == journaltype.Packed {
+		return CompressedFormat
+	}
+	return firstFormat
+}
+
 // Describe returns the descriptor of settings.
 func Describe(c *Settings) Descriptor {
 	return Descriptor{
 		Table:         c.Tables.Journal,
-		Format:        formatVersion,
+		Format:        newestFormat(c.Layout),
 		Layout:        c.Layout,
 		Resolver:      c.Resolver.Name(),
 		Shards:        c.Shards,
@@ -88,11 +99,10 @@ func (stored Descriptor) requiredEncodings() string {
 }
 
 // Matches returns a *journal.DescriptorMismatchError if this process has other settings than the
-// stored ones.
+// stored ones. The format version may be lower.
 func (stored Descriptor) Matches(given Descriptor) error {
 	for _, c := range []struct{ field, stored, given string }{
 		{layoutField, string(stored.Layout), string(given.Layout)},
-		{"format version", strconv.Itoa(stored.Format), strconv.Itoa(given.Format)},
 		{"key resolver", stored.Resolver, given.Resolver},
 		{"shard count", strconv.Itoa(stored.Shards), strconv.Itoa(given.Shards)},
 		{snapshotTableField, strconv.Quote(stored.SnapshotTable), strconv.Quote(given.SnapshotTable)},
@@ -182,10 +192,10 @@ func (j *Engine) ReadDescriptor(ctx context.Context) (Descriptor, error) {
 		d.RequiredEncodings = strings.Split(names, ",")
 	}
 	format, ok := table.UintOf(it[AttrFormat])
-	if ok && format > formatVersion {
+	if newest := newestFormat(d.Layout); ok && format > uint64(newest) { //nolint:gosec // it is positive
 		// Only a later version of this package can read the rest.
 		return Descriptor{}, &journaltype.DescriptorMismatchError{
-			Table: name, Field: "format version", Stored: strconv.FormatUint(format, 10), Given: strconv.Itoa(formatVersion),
+			Table: name, Field: "format version", Stored: strconv.FormatUint(format, 10), Given: strconv.Itoa(newest),
 		}
 	}
 	shards, shardsOK := table.UintOf(it[attrShards])

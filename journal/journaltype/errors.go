@@ -257,6 +257,9 @@ func (e *DescriptorMismatchError) Error() string {
 			text = fmt.Sprintf("table %q was made with layout %s, Config.Layout is %s: set it to %s, or use another table",
 				e.Table, stored, e.Given, stored.constant())
 		}
+	case "format version":
+		text = fmt.Sprintf("table %q has format version %s, this version of Millrace reads up to %s: use the version of the programs that write it, or a later one",
+			e.Table, e.Stored, e.Given)
 	case "snapshot table":
 		text += "; if both were restored from a backup under other names, call journal.MarkRestored"
 	}

@@ -32,7 +32,7 @@ type commit struct {
 	put         *dynamodb.PutItemInput
 	transaction *dynamodb.TransactWriteItemsInput // nil if put is sent
 	writes      int                               // index of the first of the caller's own actions
-	// size is in bytes, of all items and writes, without the commands in noted.
+	// size is in bytes before compression, of all items and writes, without the commands in noted.
 	size int
 	// commands of the placeholder that the commit replaces
 	noted []storage.DatedCommand
@@ -190,6 +190,9 @@ func (c *commit) Build(at table.Dates) error {
 	}
 	if c.size > storage.MaxCommitBytes {
 		return &journaltype.TooLargeError{ID: c.Aggregate, What: "the commit", Size: c.size, Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes}
+	}
+	if !slices.ContainsFunc(c.Encoded, func(e storage.Event) bool { return e.Encoding != "" }) {
+		c.p.compressEvents(c.items)
 	}
 	if len(c.items) == 1 && len(c.Writes) == 0 && c.Beside == nil {
 		c.put = table.Alone(c.p.PutNew(c.p.Config.Tables.Journal, c.items[0]))

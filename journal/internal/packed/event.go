@@ -83,8 +83,15 @@ func (p *layout) recordsOf(it *item) ([]*journaltype.Record, error) {
 	if it.count == 0 || it.lacksEvents() {
 		return nil, nil
 	}
+	plain := it.events
+	if isCompressed(plain) {
+		var err error
+		if plain, err = decompress(plain, max(1, it.size)<<10); err != nil {
+			return nil, it.corrupt(fmt.Sprintf("has events that cannot be decompressed: %v", err))
+		}
+	}
 	var events []packedEvent
-	if err := decoding.Unmarshal(it.events, &events); err != nil {
+	if err := decoding.Unmarshal(plain, &events); err != nil {
 		return nil, it.corrupt(fmt.Sprintf("has events that cannot be read: %v", err))
 	}
 	if uint64(len(events)) != it.count {

@@ -54,6 +54,7 @@ type partitions struct {
 type moment struct{ machine, wall time.Time }
 
 func (p *layout) Opened(d engine.Descriptor, asOf time.Time) {
+	p.compresses = d.Format >= engine.CompressedFormat
 	p.tailing.restored = d.Restored
 	p.tailing.learn(d.Growths, d.Restored, moment{asOf, p.Config.Now().Add(-time.Since(asOf))})
 }

@@ -33,8 +33,8 @@ type item struct {
 	noted    []keptCommand // commands without events directly before it
 	guards   bool
 	millis   int64
-	events   []byte  // nil if they were removed or were not read
-	size     int     // in KB, of an item whose events the tail index lacks
+	events   []byte  // as they are stored; nil if they were removed or were not read
+	size     int     // in KB before compression, of an item whose events the tail index lacks
 	partOf   between // the whole commit; zero if this item is all of it
 	before   uint64
 	deleted  time.Time
@@ -146,8 +146,8 @@ func (it *item) parse(row rows.Row, names journaltype.Attributes) error {
 			noted = bytesIn(a)
 		}
 	}
-	if it.events = large; large == nil {
-		it.events = small
+	if it.events = large; large == nil && small != nil {
+		it.events, it.size = small, 0
 	}
 	var ok bool
 	if it.id, ok = idOf(it.partition); !ok {

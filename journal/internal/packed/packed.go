@@ -18,7 +18,8 @@ import (
 // layout implements engine.Layout.
 type layout struct {
 	*table.Table
-	tailing partitions
+	tailing    partitions
+	compresses bool // new events and states
 }
 
 // groupBytes bounds the size of an item with the events of independent messages. An item is
@@ -46,7 +47,7 @@ const (
 	attrTail   = "p" // the tail partition; absent after the events were removed
 	attrSmall  = "e" // the events, if the item has up to projectedBytes
 	attrLarge  = "E" // the events otherwise; the tail index does not contain them
-	attrSize   = "z" // beside attrLarge: the size of the item in KB
+	attrSize   = "z" // beside attrLarge: the size of the item in KB before compression
 	attrID     = "k" // the command id; on a snapshot, all command ids that it keeps
 	// attrHold is beside attrID of a commit: for how many seconds the command id is kept. It is
 	// absent for an id that is kept forever.
@@ -60,15 +61,15 @@ const (
 	attrDeleted = "d" // on a tombstone: when it was written, in milliseconds
 	attrState   = "s" // the state of a snapshot
 	attrSchema  = "v"
-	attrApplied = "x" // the encodings of a snapshot
+	attrApplied = "x" // the encodings of a snapshot, or compressedState
 	attrKept    = "r" // on the latest snapshot: the numbers of the redundant snapshots
 	// on a placeholder or a commit: the commands without events directly before it
 	attrNoted  = "o"
 	attrGuards = "g" // on the latest snapshot, or beside attrNoted: some command ids have guards
 )
 
-// projectedBytes is the largest item that the tail index contains whole. An index entry costs one
-// write unit for each KB.
+// projectedBytes is the largest item that the tail index contains whole, as it is before
+// compression. An index entry costs one write unit for each KB.
 const projectedBytes = 1 << 10
 
 // Numbers of the latest snapshot, and of the snapshot that stands for truncated events.

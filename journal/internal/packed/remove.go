@@ -105,6 +105,7 @@ func (p *layout) pin(ctx context.Context, id aggregate.ID, before uint64, rows .
 // putBase stores the snapshot that stands for truncated events, unless a later truncation has
 // stored one that covers them too. It does not store anything for a deleted aggregate.
 func (p *layout) putBase(ctx context.Context, id aggregate.ID, it table.Item) error {
+	p.compressState(it)
 	put := &types.Put{
 		TableName:                           &p.Config.Tables.Snapshot,
 		Item:                                it,

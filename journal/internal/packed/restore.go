@@ -71,6 +71,7 @@ type restoration struct {
 	at    time.Time
 	input *dynamodb.TransactWriteItemsInput
 	items []table.Item
+	plain []table.Item // those of items whose events have no encodings
 }
 
 // build makes one item of each commit with its original values, or of a part of a commit. The last
@@ -97,9 +98,12 @@ func (r *restoration) build() error {
 		r.items = append(r.items, stone)
 	}
 	size := 0
-	r.input = &dynamodb.TransactWriteItemsInput{ClientRequestToken: &r.token}
 	for _, it := range r.items {
 		size += table.ItemSize(it)
+	}
+	r.compressEvents(r.plain)
+	r.input = &dynamodb.TransactWriteItemsInput{ClientRequestToken: &r.token}
+	for _, it := range r.items {
 		r.input.TransactItems = append(r.input.TransactItems, r.PutNew(r.Config.Tables.Journal, it))
 	}
 	if size > storage.MaxCommitBytes {
@@ -128,7 +132,7 @@ func (r *restoration) add(from int) (int, error) {
 		room = min(room, groupBytes)
 	}
 	var events [][]byte
-	size, to := 0, from
+	size, to, encoded := 0, from, false
 	for ; to < len(r.Records) && r.Records[to].CommitID == first.CommitID; to++ {
 		record := r.Records[to]
 		event, err := r.packRecord(record, commit)
@@ -143,7 +147,7 @@ func (r *restoration) add(from int) (int, error) {
 				ID: record.Aggregate, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes,
 			}
 		}
-		events = append(events, event)
+		events, encoded = append(events, event), encoded || record.Encoding != ""
 		if s := r.Restoration.Head.Snapshot; s != nil && s.Number == record.Number {
 			to++
 			break
@@ -156,6 +160,9 @@ func (r *restoration) add(from int) (int, error) {
 	bare[attrCount] = table.NumberValue(len(events))
 	r.setEvents(bare, joined)
 	r.items = append(r.items, bare)
+	if !encoded {
+		r.plain = append(r.plain, bare)
+	}
 	return to, nil
 }
 

@@ -70,7 +70,13 @@ func (p *layout) snapshotOf(it table.Item) (*snapshotRow, error) {
 	var numbered bool
 	s.Number, numbered = table.UintOf(it[attrCount])
 	s.Schema, _ = table.UintOf(it[attrSchema])
-	s.Encoding, _ = table.StringOf(it[attrApplied])
+	if s.Encoding, _ = table.StringOf(it[attrApplied]); s.Encoding == compressedState {
+		s.Encoding = ""
+		var err error
+		if s.Payload, err = decompress(payload.Value, storage.MaxItemBytes); err != nil {
+			return nil, p.corrupt(p.Config.Tables.Snapshot, it, fmt.Sprintf("has a state that cannot be decompressed: %v", err))
+		}
+	}
 	if !numbered || s.Number == 0 || row.from == 0 || row.commit == nil {
 		return nil, p.corrupt(p.Config.Tables.Snapshot, it, "is a snapshot that does not name the commit with its last event")
 	}
@@ -271,6 +277,7 @@ func (p *layout) keepRedundant(ctx context.Context, c *commit) (kept, due []uint
 // putRedundant stores a snapshot under its own number.
 func (p *layout) putRedundant(c *commit, from uint64, commit types.AttributeValue) types.TransactWriteItem {
 	row := p.rowOf(p.key(c.Aggregate, c.Snapshot.Number), c.Snapshot, from, commit)
+	p.compressState(row)
 	if ttl := c.Redundancy.TTL; ttl > 0 {
 		row[p.Config.Attributes.TTL] = table.NumberValue(c.Receipt.OccurredAt.Add(ttl).Unix())
 	}
@@ -283,6 +290,7 @@ func (p *layout) putRedundant(c *commit, from uint64, commit types.AttributeValu
 // actions in beside are in the same transaction, because a separate request could arrive late,
 // after a deletion.
 func (p *layout) putSnapshot(ctx context.Context, id aggregate.ID, row table.Item, beside ...types.TransactWriteItem) (stored bool, err error) {
+	p.compressState(row)
 	a, name := p.Config.Attributes, p.Config.Tables.Snapshot
 	var sets, removes []string
 	names, values := map[string]string{}, table.Item{}

@@ -26,12 +26,14 @@ import (
 // The tail index has an entry for each item of a commit. Each shard has one or more partitions in
 // it. A page of a shard's tail consists of a page of each of them.
 
-// largePage bounds a page in KB: the total size of its items whose events the index lacks. A page
-// of the index can have thousands of such entries. After a page that was cut for this reason, the
-// next page reads fewEntries.
+// largePage bounds a page in KB: the total size of its items whose events the index lacks, before
+// compression. A page of the index can have thousands of such entries. After a page that was cut
+// for this reason, the next page reads fewEntries. A page also has at most mostCompressed entries
+// with compressed events, because each of them can have 1 KB before compression.
 const (
-	largePage  = 1 << 10
-	fewEntries = 500
+	largePage      = 1 << 10
+	fewEntries     = 500
+	mostCompressed = 4 << 10
 )
 
 // If a shard has several partitions, a page has entriesTogether entries of all of them together, or
@@ -156,11 +158,14 @@ func (p *layout) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 	if len(parts) > 1 {
 		slices.SortStableFunc(all, func(a, b tailEntry) int { return cmp.Compare(a.at.millis, b.at.millis) })
 	}
-	joined, large := storage.TailPage{Records: []*journaltype.Record{}}, 0
+	joined, large, compressed := storage.TailPage{Records: []*journaltype.Record{}}, 0, 0
 	kept := all
 	for i, e := range all {
 		large += e.largeKB(q)
-		if e.at.millis > frontier || i > 0 && large > largePage {
+		if isCompressed(e.item.events) {
+			compressed++
+		}
+		if e.at.millis > frontier || i > 0 && large > largePage || compressed > mostCompressed {
 			frontier = min(frontier, all[i-1].at.millis)
 			kept = all[:i]
 			break
