@@ -29,9 +29,8 @@ type TrimOptions struct {
 	// DryRun counts the events that would be removed, and removes nothing.
 	DryRun bool
 	// ResumeInterrupted also removes events that an earlier pass has recorded as removed, and has
-	// not removed because it was interrupted. It costs one read unit or more for each stream of the
-	// topic. In the packed layout it costs one read unit for each 4 KB of all items that the stream
-	// ever had.
+	// not removed because it was interrupted. It costs a few read units for each stream that was
+	// trimmed before.
 	ResumeInterrupted bool
 	// Corrupt, if set, is called for each head and event that cannot be read. Trim does not remove
 	// later events of their streams.

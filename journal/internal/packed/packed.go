@@ -58,6 +58,7 @@ const (
 	attrFirst   = "f"
 	attrLast    = "l" // the last event of that commit
 	attrBefore  = "b" // on the item of event 1 and on snapshot -1: earlier events are removed
+	attrBlank   = "m" // on the item of event 1: no item that ends before this number has events
 	attrDeleted = "d" // on a tombstone: when it was written, in milliseconds
 	attrState   = "s" // the state of a snapshot
 	attrSchema  = "v"

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
@@ -25,9 +24,6 @@ import (
 
 // Items of commits stay when their events are removed. A stale writer, or a writer whose reply was
 // lost, finds out from them whether its own commit was written.
-
-// blanksAtOnce is the number of items whose events are removed at the same time.
-const blanksAtOnce = 16
 
 // errNoExpiry returns the error for a removal that should wait for a time to live.
 func errNoExpiry() error {
@@ -63,14 +59,12 @@ func (p *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, o
 			return err
 		}
 	}
-	if !sound || base.before < before {
-		if err := p.pin(ctx, id, before, latest, base); err != nil {
-			return err
-		}
-	} else {
-		// An earlier call may have ended early. Events below base.before that are left are removed
-		// again.
-		before = base.before
+	if sound && base.before >= before {
+		// An earlier call may have ended early.
+		return p.blankRest(ctx, id, base.before, options)
+	}
+	if err := p.pin(ctx, id, before, latest, base); err != nil {
+		return err
 	}
 	return p.blank(ctx, id, before, options)
 }
@@ -150,99 +144,6 @@ func (p *layout) putBase(ctx context.Context, id aggregate.ID, it table.Item) er
 			return cmp.Or(ctx.Err(), journaltype.ErrContended)
 		}
 	}
-}
-
-// blank removes the events of the items that end before a number, after recording this number on
-// the first item.
-func (p *layout) blank(ctx context.Context, id aggregate.ID, before uint64, options journaltype.RemoveOptions) error {
-	name := p.Config.Tables.Journal
-	err := p.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                 &name,
-		Key:                       p.key(id, 1),
-		UpdateExpression:          aws.String("SET #b = :b"),
-		ConditionExpression:       aws.String("attribute_exists(#pk) AND (attribute_not_exists(#b) OR #b < :b)"),
-		ExpressionAttributeNames:  table.AttributeNames("#b", attrBefore, "#pk", p.Config.Attributes.PartitionKey),
-		ExpressionAttributeValues: table.Item{":b": table.NumberValue(before)},
-	})
-	if err != nil && !errors.As(err, new(*types.ConditionalCheckFailedException)) {
-		return dynamo.Explain(err, name)
-	}
-	removed, reported := 0, 0
-	flush := func(due []*item) error {
-		if err := p.blankAll(ctx, due); err != nil {
-			return err
-		}
-		for _, it := range due {
-			removed += int(it.count) //nolint:gosec // an item has few
-		}
-		if removed > reported && options.Progress != nil {
-			options.Progress(removed)
-			reported = removed
-		}
-		return nil
-	}
-	wait := table.UntilShown()
-	for {
-		gap, err := p.eachFull(ctx, id, before, flush)
-		if err != nil || !gap || !retry.Sleep(ctx, wait.NextBackOff()) {
-			return cmp.Or(err, ctx.Err())
-		}
-	}
-}
-
-// eachFull passes the items that end before a number and have events to do, some at a time. It
-// returns gap true if an item that must exist is not visible: a transaction that writes one item
-// after the other is under way.
-func (p *layout) eachFull(ctx context.Context, id aggregate.ID, before uint64, do func([]*item) error) (gap bool, err error) {
-	var due []*item
-	pending, next := uint64(0), uint64(1)
-	err = p.query(ctx, id, "1", strconv.FormatUint(before-1, 10), func(in *dynamodb.QueryInput) {
-		p.withoutEvents(in)
-		in.ProjectionExpression = aws.String(*in.ProjectionExpression + ", #p")
-		in.ExpressionAttributeNames["#p"] = attrTail
-	}, func(it *item, err error) error {
-		if err != nil {
-			return err
-		}
-		gap = gap || it.first > next
-		next = it.last() + 1
-		if it.last() >= before || !it.tailed {
-			return nil // its events are removed already
-		}
-		due = append(due, it)
-		if pending += it.count; pending < engine.RemovesBetweenReports {
-			return nil
-		}
-		pending = 0
-		some := due
-		due = nil
-		return do(some)
-	})
-	if err != nil {
-		return gap, err
-	}
-	return gap, do(due)
-}
-
-func (p *layout) blankAll(ctx context.Context, items []*item) error {
-	updates, ctx := errgroup.WithContext(ctx)
-	updates.SetLimit(blanksAtOnce)
-	for _, it := range items {
-		updates.Go(func() error {
-			err := p.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-				TableName:                &p.Config.Tables.Journal,
-				Key:                      p.keyIn(it.partition, it.number),
-				UpdateExpression:         aws.String("REMOVE #e, #E, #p, #z"),
-				ConditionExpression:      aws.String("attribute_exists(#pk)"),
-				ExpressionAttributeNames: table.AttributeNames("#e", attrSmall, "#E", attrLarge, "#p", attrTail, "#z", attrSize, "#pk", p.Config.Attributes.PartitionKey),
-			})
-			if errors.As(err, new(*types.ConditionalCheckFailedException)) {
-				return nil
-			}
-			return dynamo.Explain(err, p.Config.Tables.Journal)
-		})
-	}
-	return updates.Wait()
 }
 
 func (p *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, options journaltype.RemoveOptions) error {

@@ -36,7 +36,7 @@ func (p *layout) Trim(ctx context.Context, id aggregate.ID, before uint64, state
 		}
 		if sound {
 			// An earlier call may have ended early.
-			return p.blank(ctx, id, base.before, journaltype.RemoveOptions{})
+			return p.blankRest(ctx, id, base.before, journaltype.RemoveOptions{})
 		}
 	}
 	last, err := p.commitAt(ctx, id, before-1)
