@@ -38,6 +38,7 @@
 //
 //	db.Inject(dynamotest.Throttle(), dynamotest.Table("orders"), dynamotest.Times(3))
 //	db.Inject(dynamotest.DelayIndex(0, time.Second), dynamotest.Index("by-customer"))
+//	db.Inject(dynamotest.StaleReads(0, time.Second), dynamotest.On("Query"))
 //	db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.1))
 //	// This one makes transactions on one item conflict:
 //	db.Inject(dynamotest.Hold(dynamotest.For(10 * time.Millisecond)))
@@ -99,11 +100,12 @@
 // # Differences from DynamoDB
 //
 // Without faults, indexes are always up to date, eventually consistent reads see everything, and
-// transactions do not conflict. Tables are active as soon as they are created. Items expire when
-// the clock passes their TTL; DynamoDB takes up to days, see [WithExpiryDelay]. The order of
-// partitions in a Scan, and the order of index rows with equal keys, is arbitrary as in DynamoDB,
-// but the same in every run. A partition has no throughput limit, unless [WithPartitionLimits] sets
-// one, and can contain more than 10 GB. Deleting a table does not wait for transactions on it.
+// transactions do not conflict: see [DelayIndex], [StaleReads] and [Hold]. Tables are active as
+// soon as they are created. Items expire when the clock passes their TTL; DynamoDB takes up to
+// days, see [WithExpiryDelay]. The order of partitions in a Scan, and the order of index rows with
+// equal keys, is arbitrary as in DynamoDB, but the same in every run. A partition has no throughput
+// limit, unless [WithPartitionLimits] sets one, and can contain more than 10 GB. Deleting a table
+// does not wait for transactions on it.
 //
 // # Errors
 //

@@ -136,6 +136,32 @@ func ExampleDelayIndex() {
 	// a second later: 1
 }
 
+// An eventually consistent read returns what was there a second ago.
+func ExampleStaleReads() {
+	db := dynamotest.Open()
+	defer db.Close()
+	db.Clock().Freeze()
+	client, ctx := db.Client(), context.Background()
+	createAccounts(ctx, client, "alice", 100)
+	db.Inject(dynamotest.StaleReads(time.Second, time.Second))
+	fmt.Println("withdrawn:", Withdraw(ctx, client, "alice", 30) == nil)
+	read := func() any {
+		out, err := client.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("accounts")})
+		if err != nil {
+			panic(err)
+		}
+		return out.Items[0]["balance"].(*types.AttributeValueMemberN).Value
+	}
+
+	fmt.Println("immediately:", read())
+	db.Clock().Advance(time.Second)
+	fmt.Println("a second later:", read())
+	// Output:
+	// withdrawn: true
+	// immediately: 100
+	// a second later: 70
+}
+
 // Read while only a part of a transaction is visible.
 func ExampleTear() {
 	db := dynamotest.Open()

@@ -28,6 +28,7 @@ type Fault struct {
 	// strike applies the fault to a call, and reports whether that is possible.
 	strike func(p *plan, s strike) bool
 	delay  func(*rand.Rand) time.Duration // of a change to an index
+	age    time.Duration                  // of the oldest state that a read may see
 }
 
 // strike is the application of a fault to a call.
@@ -44,6 +45,7 @@ type strike struct {
 var (
 	itemWrites = []string{"PutItem", "UpdateItem", "DeleteItem"}
 	batches    = []string{"BatchGetItem", "BatchWriteItem"}
+	reads      = []string{"GetItem", "BatchGetItem", "Query", "Scan"}
 	transacts  = []string{"TransactGetItems", "TransactWriteItems"}
 )
 

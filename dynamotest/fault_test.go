@@ -509,7 +509,11 @@ func TestAMistakeInAnInjectionPanics(t *testing.T) {
 		"Inject needs a fault":               func() { db.Inject(dynamotest.Fault{}) },
 		"Conflict does not happen to":        func() { db.Inject(dynamotest.Conflict(), dynamotest.On("GetItem")) },
 		"DelayIndex does not affect calls":   func() { db.Inject(dynamotest.DelayIndex(0, 1), dynamotest.On("PutItem")) },
-		`operation "query" does not exist`:   func() { db.Record().Calls("query") },
+		"StaleReads(2s, 1s)":                 func() { dynamotest.StaleReads(2*time.Second, time.Second) },
+		"StaleReads(0, 0)":                   func() { dynamotest.StaleReads(0, 0) },
+		"StaleReads does not happen to [":    func() { db.Inject(dynamotest.StaleReads(0, 1), dynamotest.On("PutItem")) },
+		"StaleReads does not happen to reads of an index": func() { db.Inject(dynamotest.StaleReads(0, 1), dynamotest.Index("i")) },
+		`operation "query" does not exist`:                func() { db.Record().Calls("query") },
 	} {
 		func() {
 			defer func() { assert.Contains(t, fmt.Sprint(recover()), "dynamotest: "+want) }()

@@ -45,6 +45,7 @@ func (f *injector) Inject(fault Fault, when ...When) *Injection {
 	f.injected++
 	all := append(slices.Clone(*f.injections.Load()), i)
 	f.injections.Store(&all)
+	f.remember(all)
 	return i
 }
 
@@ -54,6 +55,7 @@ func (i *Injection) Remove() {
 	defer i.of.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(*i.of.injections.Load()), func(other *Injection) bool { return other == i })
 	i.of.injections.Store(&left)
+	i.of.remember(left)
 }
 
 // Fired returns how many calls the fault has happened to, or for [DelayIndex] to how many changes.
@@ -66,15 +68,15 @@ func (i *Injection) Fired() int {
 // Storm injects the faults of this package, each with a chance at each call, except [Refuse],
 // [Hide], [Pause] and [PauseReply], which need arguments. [Latency] and [Hold] wait for up to a
 // millisecond. [Tear] waits for 30 ms, so that subscribers can see an event before the other items
-// of its transaction. Indexes lag and late requests arrive by up to 100 ms. Conflicts reach the
-// caller, because the SDK does not retry them. Calm removes the faults, and lets delayed requests
-// arrive.
+// of its transaction. Indexes lag, late requests arrive and reads are stale by up to 100 ms.
+// Conflicts reach the caller, because the SDK does not retry them. Calm removes the faults, and
+// lets delayed requests arrive.
 func (f *injector) Storm(chance float64) (calm func()) {
 	var all []*Injection
 	for _, fault := range []Fault{
 		Throttle(), InternalError(), Conflict(), CutConnection(), LoseReply(), Unprocessed(1), SmallPages(1),
 		Latency(0, time.Millisecond), Hold(For(time.Millisecond)), Tear(For(30 * time.Millisecond)), DelayIndex(0, 100*time.Millisecond),
-		LateBy(0, 100*time.Millisecond), Congestion(0, 100*time.Millisecond),
+		LateBy(0, 100*time.Millisecond), Congestion(0, 100*time.Millisecond), StaleReads(0, 100*time.Millisecond),
 	} {
 		if fault.inside && f.isRemote {
 			continue

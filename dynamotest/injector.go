@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
@@ -36,6 +37,8 @@ type destination interface {
 	// do not exist.
 	touches(ctx context.Context, in any) (touches []engine.Touch, undescribed map[string]error)
 	hasIndex(ctx context.Context, table, index string) (bool, error)
+	// remember makes the database keep earlier states; see [engine.Database.Remember].
+	remember(d time.Duration)
 	// perform executes a request as the plan changes it, and sets the consumed capacity and the
 	// error of the call. An error means that there is no answer.
 	perform(ctx context.Context, r request, p *plan, c *Call) (answer, error)

@@ -45,9 +45,9 @@ var operations = map[string]operation{
 	"UpdateTimeToLive":   onTables((*engine.Database).UpdateTimeToLive, "TableName", "TimeToLiveSpecification"),
 	"DescribeTimeToLive": onTables((*engine.Database).DescribeTimeToLive, "TableName"),
 
-	"GetItem":    onItems((*engine.Database).GetItem, slices.Concat(reading, []string{"Key"})...),
-	"Query":      onItems((*engine.Database).Query, slices.Concat(paging, []string{"KeyConditionExpression", "ScanIndexForward"})...),
-	"Scan":       onItems((*engine.Database).Scan, slices.Concat(paging, []string{"Segment", "TotalSegments"})...),
+	"GetItem":    withInterference((*engine.Database).GetItem, slices.Concat(reading, []string{"Key"})...),
+	"Query":      withInterference((*engine.Database).Query, slices.Concat(paging, []string{"KeyConditionExpression", "ScanIndexForward"})...),
+	"Scan":       withInterference((*engine.Database).Scan, slices.Concat(paging, []string{"Segment", "TotalSegments"})...),
 	"PutItem":    onItems((*engine.Database).PutItem, slices.Concat(writing, []string{"Item"})...),
 	"UpdateItem": onItems((*engine.Database).UpdateItem, slices.Concat(writing, []string{"Key", "UpdateExpression"})...),
 	"DeleteItem": onItems((*engine.Database).DeleteItem, slices.Concat(writing, []string{"Key"})...),

@@ -36,6 +36,7 @@ type plan struct {
 	page      int
 	throttled []bool // by index in touches, of a batch
 	withheld  []bool
+	stale     []engine.Staleness
 	held      []func(context.Context)
 	torn      []func(ctx context.Context, written int)
 	order     []int
@@ -184,10 +185,10 @@ func (p *plan) hide(out any) (changed bool) {
 }
 
 func (p *plan) interference(ctx context.Context) *engine.Interference {
-	if p.withheld == nil && p.held == nil && p.torn == nil {
+	if p.withheld == nil && p.held == nil && p.torn == nil && p.stale == nil {
 		return nil
 	}
-	f := &engine.Interference{Withheld: p.withheld, Order: p.order}
+	f := &engine.Interference{Withheld: p.withheld, Order: p.order, Stale: p.stale}
 	if p.held != nil {
 		f.Prepared = func() {
 			for _, pause := range p.held {

@@ -23,10 +23,10 @@ import (
 // DynamoDB Local or AWS, or for one of several programs that share a DB. It is safe for concurrent
 // use.
 //
-// It supports all faults and conditions of this package except [DelayIndex], [Hold] and [Tear],
-// which happen inside the database: Inject panics for these. Each [Call] has the capacity units
-// that the reply reports if the client requested them. Operations that [DB] does not support pass
-// unchanged.
+// It supports all faults and conditions of this package except [DelayIndex], [StaleReads], [Hold]
+// and [Tear], which happen inside the database: Inject panics for these. Each [Call] has the
+// capacity units that the reply reports if the client requested them. Operations that [DB] does not
+// support pass unchanged.
 //
 // Close simulates a crash: later calls fail, and replies to open calls are dropped.
 type Proxy struct {
@@ -133,6 +133,8 @@ func (p *Proxy) hasIndex(ctx context.Context, table, index string) (bool, error)
 	described, err := p.schemas.of(ctx, table)
 	return described.indexes[index], err
 }
+
+func (p *Proxy) remember(time.Duration) {} // it does not support StaleReads
 
 // perform sends a request and returns the reply. The plan may change both.
 func (p *Proxy) perform(ctx context.Context, r request, by *plan, call *Call) (answer, error) {

@@ -176,6 +176,7 @@ func TestAProxyRefusesWhatHappensInsideTheDatabase(t *testing.T) {
 	proxy := dynamotest.NewProxy(t, newTable(t).client)
 	for name, fault := range map[string]dynamotest.Fault{
 		"DelayIndex": dynamotest.DelayIndex(0, time.Second),
+		"StaleReads": dynamotest.StaleReads(0, time.Second),
 		"Hold":       dynamotest.Hold(dynamotest.For(0)),
 		"Tear":       dynamotest.Tear(dynamotest.For(0)),
 	} {

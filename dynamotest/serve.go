@@ -67,6 +67,8 @@ func (db *DB) hasIndex(_ context.Context, table, index string) (bool, error) {
 	return db.engine.HasIndex(table, index), nil
 }
 
+func (db *DB) remember(d time.Duration) { db.engine.Remember(d) }
+
 const initialReplySize = 512
 
 // sleep waits for d. It ends earlier if the client gives up.

@@ -98,6 +98,7 @@ func (i *Injection) check() {
 	mustBe(!f.inside || !i.of.isRemote, "%s happens inside the database, and not in a Proxy: inject it with DB.Inject", f.name)
 	mustBe(f.strike != nil || f.delay != nil, "Inject needs a fault of a function such as Throttle")
 	mustBe(f.delay == nil || i.operations == nil && i.match == nil, "DelayIndex does not affect calls: do not combine it with On or Matching")
+	mustBe(i.index == "" || f.age == 0, "StaleReads does not happen to reads of an index: DelayIndex makes a global index lag")
 	possible := i.operations
 	if possible == nil {
 		possible = f.on

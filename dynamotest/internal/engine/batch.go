@@ -104,7 +104,7 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput, f *Int
 			if err := db.rlock(g.t); err != nil {
 				return nil, err
 			}
-			r := g.t.at(g.at)
+			r := db.seen(g.t, g.at, f, n)
 			g.t.mu.RUnlock()
 			if bytes += int(sizeOf(r)); bytes > maxBatchBytes {
 				left = append(left, g.key)

@@ -17,7 +17,8 @@ type Database struct {
 	mu     sync.RWMutex
 	tables map[string]*table
 
-	created atomic.Uint64 // number of tables created so far
+	created   atomic.Uint64 // number of tables created so far
+	remembers atomic.Int64  // how long changes are kept, in nanoseconds; see Remember
 
 	tokens     tokens
 	throughput *throughput

@@ -7,7 +7,7 @@ import (
 )
 
 // GetItem implements the operation.
-func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error) {
+func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput, f *Interference) (*dynamodb.GetItemOutput, error) {
 	t, err := db.table(in.TableName)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetIt
 	if err := db.rlock(t); err != nil {
 		return nil, err
 	}
-	r := t.at(at)
+	r := db.seen(t, at, f, 0)
 	t.mu.RUnlock()
 	units := consistency(in.ConsistentRead) * readUnits(int(sizeOf(r)))
 	if err := db.admit(c, t.reading(at, in.Key, units)); err != nil {

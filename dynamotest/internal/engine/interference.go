@@ -6,6 +6,10 @@ type Interference struct {
 	// [Database.Touches].
 	Withheld []bool
 
+	// Stale makes an eventually consistent read of a table see an earlier state. If there are
+	// several, the read sees the earliest of their states.
+	Stale []Staleness
+
 	// The fields below slow down a transaction of writes, so that other calls meet it while it is
 	// under way. Without them a transaction is instantaneous. While it is under way it holds its
 	// items: other writes of them, and reads in transactions, get a conflict. Plain reads see the

@@ -12,7 +12,7 @@ import (
 )
 
 // Query implements the operation.
-func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+func (db *Database) Query(c *Cost, in *dynamodb.QueryInput, f *Interference) (*dynamodb.QueryOutput, error) {
 	t, err := db.table(in.TableName)
 	if err != nil {
 		return nil, err
@@ -42,10 +42,11 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	if err := a.CheckUsed(); err != nil {
 		return nil, err
 	}
-	if err := db.rlock(t); err != nil {
+	unlock, err := db.lockFor(t, f)
+	if err != nil {
 		return nil, err
 	}
-	defer t.mu.RUnlock()
+	defer unlock()
 	if err := r.open(in.IndexName, in.ConsistentRead, in.Select); err != nil {
 		return nil, err
 	}
@@ -69,8 +70,12 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 		return nil, apierror.Validation("The provided starting key does not match the range key predicate")
 	}
 
+	rows := r.rows()
+	if r.ix == nil {
+		rows = db.seenRows(t, f, s.partition)
+	}
 	more := false
-	s.walk(r.rows(), forward, after, func(at *row) bool {
+	s.walk(rows, forward, after, func(at *row) bool {
 		more = !r.visit(at)
 		return !more
 	})

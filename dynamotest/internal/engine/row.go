@@ -47,6 +47,7 @@ func (db *Database) replace(c *Cost, t *table, p position, item value.Item, fact
 		t.rows.Delete(old)
 	}
 	t.size += sizeOf(next) - sizeOf(old)
+	db.note(t, p, old)
 	c.Written++
 	c.write(t, nil, factor*change.units)
 	for _, e := range change.entries {

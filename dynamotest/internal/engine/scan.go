@@ -13,7 +13,7 @@ import (
 const maxSegments = 1_000_000
 
 // Scan implements the operation.
-func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
+func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput, f *Interference) (*dynamodb.ScanOutput, error) {
 	t, err := db.table(in.TableName)
 	if err != nil {
 		return nil, err
@@ -39,10 +39,11 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 	if err := a.CheckUsed(); err != nil {
 		return nil, err
 	}
-	if err := db.rlock(t); err != nil {
+	unlock, err := db.lockFor(t, f)
+	if err != nil {
 		return nil, err
 	}
-	defer t.mu.RUnlock()
+	defer unlock()
 	if err := r.open(in.IndexName, in.ConsistentRead, in.Select); err != nil {
 		return nil, err
 	}
@@ -62,9 +63,13 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 		from = *after
 	}
 
+	rows := r.rows()
+	if r.ix == nil {
+		rows = db.seenRows(t, f, t.changed()...)
+	}
 	shares := map[string]share{}
 	more := false
-	r.rows().Ascend(&row{position: from}, func(at *row) bool {
+	rows.Ascend(&row{position: from}, func(at *row) bool {
 		switch {
 		case after != nil && at.position == *after, part.before(at.position):
 			return true

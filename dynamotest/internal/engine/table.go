@@ -23,6 +23,7 @@ type table struct {
 	indexes  []*index
 	expiry   *expiry             // nil if no attribute determines expiry
 	held     map[position]*write // items held by transactions under way
+	history  *history            // nil if the database keeps none
 }
 
 // settings are the settings that CreateTable and UpdateTable store and DescribeTable returns. They

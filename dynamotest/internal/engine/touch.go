@@ -17,6 +17,8 @@ type Touch struct {
 	// Key is nil if the request names no item, or if the table does not exist.
 	Key    value.Item
 	Writes bool
+	// Eventual means that it is an eventually consistent read of a table.
+	Eventual bool
 }
 
 // Touches returns what a request accesses; see [Touches].
@@ -28,7 +30,9 @@ func (db *Database) Touches(in any) []Touch { return Touches(in, db.keyOf) }
 func Touches(in any, keyOf KeyOf) []Touch {
 	switch in := in.(type) {
 	case *dynamodb.GetItemInput:
-		return []Touch{touch(in.TableName, in.Key)}
+		t := touch(in.TableName, in.Key)
+		t.Eventual = !aws.ToBool(in.ConsistentRead)
+		return []Touch{t}
 	case *dynamodb.PutItemInput:
 		return []Touch{keyOf.touchPut(in.TableName, in.Item)}
 	case *dynamodb.UpdateItemInput:
@@ -38,16 +42,20 @@ func Touches(in any, keyOf KeyOf) []Touch {
 	case *dynamodb.QueryInput:
 		t := touch(in.TableName, nil)
 		t.Index = aws.ToString(in.IndexName)
+		t.Eventual = t.Index == "" && !aws.ToBool(in.ConsistentRead)
 		return []Touch{t}
 	case *dynamodb.ScanInput:
 		t := touch(in.TableName, nil)
 		t.Index = aws.ToString(in.IndexName)
+		t.Eventual = t.Index == "" && !aws.ToBool(in.ConsistentRead)
 		return []Touch{t}
 	case *dynamodb.BatchGetItemInput:
 		var all []Touch
 		for _, table := range slices.Sorted(maps.Keys(in.RequestItems)) {
 			for _, key := range in.RequestItems[table].Keys {
-				all = append(all, touch(&table, key))
+				t := touch(&table, key)
+				t.Eventual = !aws.ToBool(in.RequestItems[table].ConsistentRead)
+				all = append(all, t)
 			}
 		}
 		return all
