@@ -41,6 +41,9 @@ type TailQuery struct {
 	// NumbersOnly requests only Aggregate, Number and WrittenAt, which makes the reply smaller but
 	// not cheaper. Other fields of the records may be empty or missing.
 	NumbersOnly bool
+	// Needs, if set, reports whether the reader needs the content of the events first to last. The
+	// layout asks for items whose events the index lacks, which cost a read each.
+	Needs func(id aggregate.ID, first, last uint64) bool
 	// Part selects one of the partitions of the shard in the tail, from 1; 0 selects all. The pages
 	// of one partition are in the order of time.
 	Part int
@@ -64,6 +67,9 @@ type HeadsOfShard struct {
 type TailPage struct {
 	// Records have payloads in stored form. The journal's method Decode decodes a record.
 	Records []*journaltype.Record
+	// Unread has the numbers and times of events that were not read, because of TailQuery.Needs. It
+	// is in the same order.
+	Unread []*journaltype.Record
 	// Corrupt lists the items that cannot be decoded as records.
 	Corrupt []*journaltype.CorruptItemError
 	// Next is the place after the last item of the page.

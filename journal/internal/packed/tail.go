@@ -86,6 +86,7 @@ type tailEntry struct {
 	part    int // index of the partition in the shard
 	item    *item
 	corrupt *journaltype.CorruptItemError // the reason why it cannot be decoded
+	unread  bool                          // its events are not needed, and not in the index
 	at      partCursor
 }
 
@@ -152,6 +153,7 @@ func (p *layout) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 		cursors[i].more = page.more
 		for _, e := range page.entries {
 			e.part = i
+			e.unread = e.isUnneeded(q)
 			all = append(all, e)
 		}
 	}
@@ -161,7 +163,9 @@ func (p *layout) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 	joined, large, compressed := storage.TailPage{Records: []*journaltype.Record{}}, 0, 0
 	kept := all
 	for i, e := range all {
-		large += e.largeKB(q)
+		if !e.unread {
+			large += e.largeKB(q)
+		}
 		if isCompressed(e.item.events) {
 			compressed++
 		}
@@ -180,9 +184,12 @@ func (p *layout) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 	}
 	var entries []*item
 	for _, e := range kept {
-		if e.corrupt != nil {
+		switch {
+		case e.corrupt != nil:
 			joined.Corrupt = append(joined.Corrupt, e.corrupt)
-		} else {
+		case e.unread:
+			joined.Unread = append(joined.Unread, numbersOnly(e.item)...)
+		default:
 			entries = append(entries, e.item)
 		}
 		e.at.more, e.at.few = cursors[e.part].more, cursors[e.part].few
@@ -205,6 +212,15 @@ func (p *layout) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 		return joined, nil
 	}
 	return joined, dynamo.Explain(p.addEvents(ctx, &joined, entries), p.Config.Tables.Journal)
+}
+
+// isUnneeded reports whether the reader of the tail does not need the events, which the index
+// lacks.
+func (e *tailEntry) isUnneeded(q storage.TailQuery) bool {
+	if q.Needs == nil || q.NumbersOnly || e.corrupt != nil || !e.item.lacksEvents() || e.item.count > storage.MaxItemBytes {
+		return false
+	}
+	return !q.Needs(e.item.id, e.item.first, e.item.last())
 }
 
 // largeKB returns how many KB must be read from the table for an entry.

@@ -50,6 +50,13 @@ func (b *buffer) find(number uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(b.records, number, func(r *journaltype.Record, number uint64) int { return cmp.Compare(r.Number, number) })
 }
 
+// hasAll reports whether the buffer holds the events first to last.
+func (b *buffer) hasAll(first, last uint64) bool {
+	at, _ := b.find(first)
+	n := last - first + 1
+	return uint64(len(b.records)-at) >= n && b.records[at].Number == first && b.records[at+int(n)-1].Number == last //nolint:gosec // n is not above the length
+}
+
 // after returns the events that follow an event without a gap, at most a number of them.
 func (b *buffer) after(number uint64, most int) (records []*journaltype.Record) {
 	at, _ := b.find(number + 1)

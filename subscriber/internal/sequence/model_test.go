@@ -146,7 +146,15 @@ func (m *model) poll(everything bool) {
 	}
 	m.random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	half := m.random.IntN(len(records) + 1)
-	m.q.Enqueue(records[:half], true, m.shown)
+	var read, unread []*journaltype.Record
+	for _, r := range records[:half] {
+		if m.q.Needs(r.Aggregate, r.Number, r.Number) && m.random.IntN(8) > 0 {
+			read = append(read, r)
+		} else {
+			unread = append(unread, r)
+		}
+	}
+	m.q.Enqueue(read, true, m.shown, unread...)
 	m.q.ObserveTail(records[half:], m.shown)
 	if everything {
 		m.q.ObserveTail(nil, until)

@@ -5,29 +5,58 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// Enqueue adds the events that the live read has found. The tail is final up to the time final.
-func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, final int64) {
+// Needs reports whether Enqueue would keep one of the events first to last of an aggregate. It
+// would not if they are handled, or if a worker has read them because a commit of this process was
+// reported. If they are needed later nevertheless, a worker reads them again.
+func (q *Sequencer[W]) Needs(id aggregate.ID, first, last uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	st := q.streams[id.Value]
+	switch {
+	case st == nil:
+		return true
+	case st.claimed && last <= st.acked, !st.takes():
+		return false
+	}
+	if st.claimed {
+		first = max(first, st.acked+1)
+	}
+	return !st.buffer.hasAll(first, last)
+}
+
+// Enqueue adds the events that the live read has found. Of those in unread it has found the numbers
+// only. The tail is final up to the time final.
+func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, final int64, unread ...*journaltype.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range unread {
+		q.found(r)
+	}
 	for _, r := range records {
-		st := q.stream(r.Aggregate)
-		q.noteFound(st, r.Number)
-		st.observeTail(r)
-		switch {
-		case st.claimed && r.Number <= st.acked:
-			q.duplicates.Add(1)
-		case !st.cautious && st.state != parked:
+		if st := q.found(r); st.takes() && (!st.claimed || r.Number > st.acked) {
 			st.buffer.add(r, q.budget)
 		}
-		q.schedule(st, false)
 	}
 	q.final, q.caughtUp = final, caughtUp
 	q.forget()
 	q.endRead() // what a limit has prevented has requested a poll
+}
+
+// found observes an event that the live read has found. The caller holds mu.
+func (q *Sequencer[W]) found(r *journaltype.Record) *Stream[W] {
+	st := q.stream(r.Aggregate)
+	q.noteFound(st, r.Number)
+	st.observeTail(r)
+	if st.claimed && r.Number <= st.acked {
+		q.duplicates.Add(1)
+	}
+	q.schedule(st, false)
+	return st
 }
 
 // ObserveReconciled adds the numbers of events that a reconciliation has found.

@@ -466,3 +466,46 @@ func TestAnyPacedStreamMayComeFirst(t *testing.T) {
 	}
 	assert.Len(t, first, 43)
 }
+
+func TestEventsThatAreHandledOrInMemoryAreNotNeeded(t *testing.T) {
+	t.Parallel()
+	q, x := testSequencer(), testRecord("x", 1, 10).Aggregate
+	require.True(t, q.Needs(x, 1, 1), "nothing is known")
+	q.Enqueue(nil, true, 10)
+	q.Wake(x, 4)
+	st := q.streams["x"]
+	require.True(t, q.Needs(x, 1, 4), "no worker has read them")
+	q.Claimed(st, 1)
+	q.Fill(st, []*journaltype.Record{testRecord("x", 2, 20), testRecord("x", 3, 30)})
+	assert.False(t, q.Needs(x, 1, 1), "it is handled")
+	assert.False(t, q.Needs(x, 1, 3), "the rest is in memory")
+	assert.False(t, q.Needs(x, 3, 3))
+	assert.True(t, q.Needs(x, 1, 4))
+	assert.True(t, q.Needs(x, 4, 4))
+	q.Next(st)
+	assert.False(t, q.Needs(x, 2, 2), "a worker has it")
+
+	q.PutOff(st, false)
+	assert.False(t, q.Needs(x, 2, 4), "it takes none while it waits")
+	q.Resume(st)
+	q.Ack(st, 2)
+	assert.True(t, q.Needs(x, 3, 3), "it has dropped what it had")
+	q.Ack(st, 4)
+	assert.False(t, q.Needs(x, 2, 4))
+	assert.True(t, q.Needs(x, 5, 5))
+}
+
+func TestAnEventThatWasNotReadIsReadByKey(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	q.Enqueue([]*journaltype.Record{testRecord("x", 2, 20)}, true, 10, testRecord("x", 1, 10))
+	st := q.streams["x"]
+	q.Claimed(st, 0)
+
+	r, from, to := q.Next(st)
+
+	assert.Nil(t, r)
+	assert.EqualValues(t, 1, from)
+	assert.EqualValues(t, 1, to)
+	assert.EqualValues(t, 20, st.shownAt)
+}

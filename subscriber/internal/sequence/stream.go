@@ -113,6 +113,9 @@ func (s *Stream[W]) observeReconciled(r *journaltype.Record) {
 	}
 }
 
+// takes reports whether events that the tail brings are added to the buffer.
+func (s *Stream[W]) takes() bool { return !s.cautious && s.state != parked }
+
 // IsClaimed reports whether the position is known. Only the stream's worker may ask.
 func (s *Stream[W]) IsClaimed() bool { return s.claimed }
 

@@ -53,10 +53,14 @@ type endPoll struct {
 // noteTimes measures the times of events that the live read has found. It measures nothing while it
 // reads history.
 func (s *Source) noteTimes(page storage.TailPage, now time.Time) {
-	if n := len(page.Records); n > 0 && len(s.polls) > 0 {
+	if len(s.polls) > 0 {
 		last := s.polls[len(s.polls)-1]
-		s.noteLate(page.Records[0], last.at) // the last poll did not show it
-		s.noteAhead(page.Records[n-1], now)
+		for _, records := range [][]*journal.Record{page.Records, page.Unread} {
+			if n := len(records); n > 0 {
+				s.noteLate(records[0], last.at) // the last poll did not show it
+				s.noteAhead(records[n-1], now)
+			}
+		}
 	}
 	if page.More {
 		s.polls = nil

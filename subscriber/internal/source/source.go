@@ -54,7 +54,8 @@ type Config struct {
 // Sequencer is what a source says to the sequencer of its shard, and asks it. Its methods are
 // documented in package sequence.
 type Sequencer interface {
-	Enqueue(records []*journal.Record, caughtUp bool, final int64)
+	Needs(id aggregate.ID, first, last uint64) bool
+	Enqueue(records []*journal.Record, caughtUp bool, final int64, unread ...*journal.Record)
 	ObserveTail(records []*journal.Record, final int64) (missed []*journal.Record)
 	ObserveReconciled(records []*journal.Record)
 	Rewind(to int64)
@@ -227,18 +228,19 @@ func (s *Source) poll(ctx context.Context) (found bool, err error) {
 			// come.
 			Until: now.Add(s.TrailingDelay),
 			Limit: s.Memory.PageEvents(),
+			Needs: s.Sequencer.Needs,
 		})
 		s.Budget.Release(ahead)
 		if err != nil {
 			return found, err
 		}
 		s.report(page.Corrupt)
-		found = found || len(page.Records) > 0
+		found = found || len(page.Records)+len(page.Unread) > 0
 		s.advance(page, now)
 		s.noteTimes(page, now)
 		// The events of one commit have the same time, and the index returns them in any order.
 		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
-		s.Sequencer.Enqueue(page.Records, !page.More, s.trail().OccurredAt)
+		s.Sequencer.Enqueue(page.Records, !page.More, s.trail().OccurredAt, page.Unread...)
 		err = s.readTrailing(ctx, now, !page.More)
 		if id, version, missed := s.Sequencer.TakeMissed(); missed {
 			s.NoteLag(id, version)
