@@ -68,10 +68,10 @@ func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 		a.Repeated = false // it is about another call
 		return a, nil
 	}
-	copied := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial, origin: a.origin}
 	payload, err := r.codec.EncodeSnapshot(a.ID, a.Version, &a.State)
+	copied := Aggregate[S]{}
 	if err == nil {
-		_, err = r.codec.DecodeSnapshot(payload, &copied.State)
+		copied, err = r.decode(a, payload)
 	}
 	if err != nil {
 		return Aggregate[S]{}, &UnencodableStateError{ID: a.ID, Version: a.Version, Err: err}
@@ -79,12 +79,24 @@ func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	return copied, nil
 }
 
-// ownCopy returns a copy as copyOf does, but does not encode a state whose encoded form is known.
-func (r *Repository[S]) ownCopy(a Aggregate[S]) (Aggregate[S], error) {
-	if own, ok := r.decoded(a); ok {
+// ownCopy returns a copy as copyOf does. If it encodes the state, it keeps the encoded form in the
+// origin of a.
+func (r *Repository[S]) ownCopy(a *Aggregate[S]) (own Aggregate[S], err error) {
+	if a.Version == 0 || r.flat {
+		return r.copyOf(*a)
+	}
+	if own, ok := r.decoded(*a); ok {
 		return own, nil
 	}
-	return r.copyOf(a)
+	payload, err := r.codec.EncodeSnapshot(a.ID, a.Version, &a.State)
+	if err == nil {
+		a.setEncoded(payload)
+		own, err = r.decode(*a, payload)
+	}
+	if err != nil {
+		return own, &UnencodableStateError{ID: a.ID, Version: a.Version, Err: err}
+	}
+	return own, nil
 }
 
 // decoded returns an aggregate with the state decoded from its origin. It returns false if the
@@ -94,9 +106,15 @@ func (r *Repository[S]) decoded(a Aggregate[S]) (Aggregate[S], bool) {
 	if !ok {
 		return Aggregate[S]{}, false
 	}
+	own, err := r.decode(a, payload)
+	return own, err == nil
+}
+
+// decode returns an aggregate with another state, which it decodes.
+func (r *Repository[S]) decode(a Aggregate[S], payload []byte) (Aggregate[S], error) {
 	own := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial, origin: a.origin}
 	_, err := r.codec.DecodeSnapshot(payload, &own.State)
-	return own, err == nil
+	return own, err
 }
 
 // check returns an error for an aggregate of another type.

@@ -7,6 +7,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -115,8 +116,15 @@ func (r *Repository[S]) catchUp(ctx context.Context, a *Aggregate[S], version ui
 	if version < a.Version || version-a.Version > catchUpMost || version > a.Version && r.config.Redundancy != nil {
 		return false, nil
 	}
-	err := r.replayTo(ctx, a, version)
-	if errors.As(err, new(*journal.TruncatedError)) {
+	var err error
+	switch {
+	case version == a.Version:
+	case r.canGoOn(*a):
+		err = r.replayOn(ctx, a, func(*journal.Record) {})
+	default:
+		err = r.replayTo(ctx, a, version)
+	}
+	if errors.As(err, new(*journal.TruncatedError)) || errors.Is(err, engine.ErrDiscard) {
 		return false, nil
 	}
 	return true, err

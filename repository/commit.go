@@ -78,7 +78,7 @@ func (r *Repository[S]) draft(
 	}
 	commit := storage.Commit{
 		Aggregate: a.ID, Expected: a.Version, Proven: a.isLast(), Events: make([]storage.Event, len(events)),
-		CommandID: options.commandID, Commands: a.from().commands,
+		CommandID: options.commandID, Commands: a.from().commands, ReadsOn: options.readsOn,
 	}
 	metadata := aggregate.MetadataFromContext(ctx)
 	for i, event := range events {
@@ -100,7 +100,8 @@ func (r *Repository[S]) draft(
 		return commit, replayed, fmt.Errorf("append to %s, nothing written: %w", a.ID, err)
 	}
 	commit.Writes = writes
-	if r.isDue(*a, about) {
+	due, worth := r.isDue(*a, about, replayed)
+	if due {
 		if !replayed {
 			if *a, err = r.replayed(ctx, about, options.commandID); err != nil {
 				return commit, replayed, err
@@ -108,7 +109,7 @@ func (r *Repository[S]) draft(
 			replayed, commit.Proven = true, true
 		}
 		if commit.Snapshot = r.snapshot(a); commit.Snapshot != nil {
-			commit.Redundancy = r.redundancy(a.from(), commit.Expected)
+			commit.Worth, commit.Redundancy = worth, r.redundancy(a.from(), commit.Expected)
 		}
 	}
 	return commit, replayed, nil
@@ -116,11 +117,17 @@ func (r *Repository[S]) draft(
 
 // written records the result of a commit on the aggregate.
 func (r *Repository[S]) written(ctx context.Context, a *Aggregate[S], commit storage.Commit, receipt storage.Receipt) {
-	if commit.Snapshot != nil {
+	if commit.Snapshot != nil && !receipt.SnapshotDeclined {
 		r.counters.snapshot(receipt.SnapshotLeftOut)
 		a.setFrom(r.afterSnapshot(ctx, *a, commit, receipt))
 	}
-	a.setLast(receipt.Commands)
+	o := a.from()
+	if receipt.Head.Item == 0 {
+		receipt.Head = o.worth.Head
+	}
+	o.last, o.commands, o.worth = true, receipt.Commands, storage.Worth{Head: receipt.Head}
+	a.setFrom(o)
+	r.recent.written(a.ID, a.Version)
 }
 
 // apply brings an aggregate to the version after a commit. It applies the events as a load will

@@ -9,8 +9,10 @@ import (
 
 // Config configures a [Repository]. The zero value serves most applications.
 type Config struct {
-	// Snapshots chooses the commits that store the state together with their events. Default:
-	// Every(100).
+	// Snapshots chooses the commits that store the state together with their events. Default: nil,
+	// by cost: a commit of Execute stores the state if that costs less than it saves, from what its
+	// own load has replayed; docs/design/snapshots.md has the rule. A call that did not load, because
+	// the state was in the Cache, stores none. With Redundancy the default is Every(100).
 	Snapshots SnapshotPolicy
 
 	// IgnoreSnapshots makes loads replay all events. They use no stored snapshot, neither the one
@@ -96,7 +98,7 @@ func (c *Config) setDefaults() {
 		}
 		c.Redundancy = &redundancy
 	}
-	if c.Snapshots == nil {
+	if c.Snapshots == nil && c.Redundancy != nil {
 		c.Snapshots = Every(100)
 	}
 	if c.MaxAttempts == 0 {

@@ -57,6 +57,7 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
 	}
+	defer r.turns.take(ctx, name)()
 	e := &execution[S]{Repository: r, id: name, decide: decide, options: options}
 	if err := untilKnown(ctx, e, options.commandID, r.journal.Config.RetryBudget); err != nil {
 		r.cache.forgetOld(name, err)
@@ -76,12 +77,25 @@ type execution[S any] struct {
 	// commitID is the id of the commit that the last run of decide made, if its outcome is unknown.
 	commitID string
 
-	compared bool // orMoved has read the version
+	base     Aggregate[S] // on which the last run of decide has decided
+	peeked   time.Time    // when base was read, if eventually consistent
+	compared bool         // a read in a transaction has confirmed the version
+	final    bool         // there is no further attempt
 }
+
+// reading says how the aggregate of an attempt was read.
+type reading int
+
+const (
+	latest     reading = iota // with strong consistency
+	eventually                // some time ago or now
+	cached                    // some time ago
+)
 
 // run loads and decides until there is no conflict.
 func (e *execution[S]) run(ctx context.Context) error {
-	return untilNoConflict(ctx, e.id, e.config.MaxAttempts, func(last *journal.ConflictError) (conflict *journal.ConflictError, err error) {
+	return untilNoConflict(ctx, e.id, e.config.MaxAttempts, func(last *journal.ConflictError, final bool) (conflict *journal.ConflictError, err error) {
+		e.final = final
 		e.result, conflict, err = e.attempt(ctx, last)
 		if conflict != nil && e.options.expected != nil {
 			e.result, err = e.orKnown(ctx, nil, fmt.Errorf("execute: %w", conflict))
@@ -97,28 +111,34 @@ func (e *execution[S]) run(ctx context.Context) error {
 //   - a conflict: another writer was faster, so another attempt may succeed
 //   - an error, which is final. The decision and a function passed to WithWrites may return any
 //     error, also a conflict, so act returns the former apart, and callersError marks the latter.
-func (e *execution[S]) attempt(
-	ctx context.Context, last *journal.ConflictError,
-) (a Aggregate[S], conflict *journal.ConflictError, err error) {
-	var none Aggregate[S]
-	a, latest, err := e.begin(ctx, last)
-	if err != nil {
-		a, err = e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
-		return a, nil, err
-	}
-	next, done, refusal, err := e.act(ctx, a)
-	if !done && !latest {
-		// A refusal counts only on the latest version, and no commit has checked the cached
-		// version.
-		now, failed := e.currentOrNew(ctx, e.id)
-		switch {
-		case failed != nil:
-			a, err = e.orRepeated(ctx, fmt.Errorf("execute: %w", failed))
+func (e *execution[S]) attempt(ctx context.Context, last *journal.ConflictError) (Aggregate[S], *journal.ConflictError, error) {
+	a, read, err := e.begin(ctx, last)
+	again := last != nil
+	for {
+		if err != nil {
+			a, err = e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 			return a, nil, err
-		case now.Version != a.Version:
-			next, _, refusal, err = e.act(ctx, now)
 		}
+		if again && e.isKnown(a) {
+			e.counters.repeated.Add(1)
+			a.Repeated = true
+			return a, nil, nil
+		}
+		next, done, refusal, failed := e.act(ctx, a)
+		if done {
+			return e.end(ctx, next, refusal, failed)
+		}
+		// A refusal counts only on the latest version, and no commit has checked this one.
+		version := a.Version
+		if a, err = e.newer(ctx, read, refusal); err == nil && a.Version == version {
+			return e.end(ctx, a, refusal, failed)
+		}
+		read, again = latest, true
 	}
+}
+
+// end returns the result of an attempt, from the results of act.
+func (e *execution[S]) end(ctx context.Context, next Aggregate[S], refusal, err error) (a Aggregate[S], conflict *journal.ConflictError, _ error) {
 	var duplicate *journal.DuplicateCommandError
 	switch {
 	case err == nil && refusal != nil:
@@ -135,9 +155,9 @@ func (e *execution[S]) attempt(
 		return a, nil, err
 	case isCallers(err): // it may wrap a conflict or a duplicate of another aggregate
 	case errors.As(err, &conflict):
-		return none, conflict, nil
+		return a, conflict, nil
 	case errors.As(err, &duplicate):
-		if a, err = e.currentSince(ctx, e.id, duplicate.Version); err == nil {
+		if a, err = e.repeated(ctx, duplicate.Version); err == nil {
 			a.Repeated = true
 			return a, nil, nil
 		}
@@ -146,12 +166,66 @@ func (e *execution[S]) attempt(
 	return a, nil, err
 }
 
+// newer returns the aggregate of the last decision at its current version, as far as a decision
+// without a commit must know it.
+func (e *execution[S]) newer(ctx context.Context, read reading, refusal error) (a Aggregate[S], err error) {
+	a = e.base
+	if read == cached {
+		if a, err = e.currentOrNew(ctx, e.id); err != nil || a.Version != e.base.Version {
+			return a, err
+		}
+	}
+	switch {
+	case e.mustCompare(refusal) && e.canGoOn(a):
+		e.compared = true
+		there, err := e.journal.Next(ctx, e.id, a.Version)
+		if err != nil {
+			return a, fmt.Errorf("%w, after: %v", err, refusal) //nolint:errorlint // the refusal does not count
+		}
+		if there {
+			return e.goOn(ctx, a)
+		}
+	case read == eventually:
+		return e.goOn(ctx, a)
+	}
+	return a, nil
+}
+
+// goOn brings an aggregate to its current version. If an eventually consistent read has missed a
+// commit, such reads are not used for some time.
+func (e *execution[S]) goOn(ctx context.Context, a Aggregate[S]) (Aggregate[S], error) {
+	return e.Repository.goOn(ctx, a, func(record *journal.Record) {
+		if record.WrittenAt.Before(e.peeked) {
+			e.recent.distrust(e.id)
+		}
+	})
+}
+
+// isKnown reports whether a new commit, read after a decision, has executed the command.
+func (e *execution[S]) isKnown(a Aggregate[S]) bool {
+	if e.options.commandID == "" || e.options.expected != nil || !e.journal.Eventual() || !a.knowsCommands() {
+		return false
+	}
+	_, known := a.from().commands.Find(e.options.commandID)
+	return known
+}
+
+// repeated returns the aggregate at the version of an earlier execution of the command, or later.
+func (e *execution[S]) repeated(ctx context.Context, version uint64) (Aggregate[S], error) {
+	if e.canGoOn(e.base) {
+		if a, err := e.goOn(ctx, e.base); err != nil || a.Version >= version {
+			return a, err
+		}
+	}
+	return e.currentSince(ctx, e.id, version)
+}
+
 // orMoved returns a conflict if the aggregate has changed since it was loaded, and otherwise the
 // refusal. A reader can see the event that caused a command before the aggregate shows it. The read
 // in a transaction waits for that commit. One such read for each call is enough, because the commit
 // of that event began before the call.
 func (e *execution[S]) orMoved(ctx context.Context, a Aggregate[S], refusal error) (*journal.ConflictError, error) {
-	if e.options.commandID == "" || e.options.expected != nil || !errors.As(refusal, new(*RefusedError)) {
+	if !e.mustCompare(refusal) {
 		// orKnown has returned this refusal, and there is nothing more to check.
 		return nil, refusal
 	}
@@ -168,6 +242,12 @@ func (e *execution[S]) orMoved(ctx context.Context, a Aggregate[S], refusal erro
 	}
 }
 
+// mustCompare reports whether a read in a transaction must confirm the version before a refusal is
+// returned: see orMoved.
+func (e *execution[S]) mustCompare(refusal error) bool {
+	return e.options.commandID != "" && e.options.expected == nil && !e.compared && errors.As(refusal, new(*RefusedError))
+}
+
 func isCallers(err error) bool {
 	var callers *callersError
 	return errors.As(err, &callers)
@@ -177,14 +257,15 @@ func isCallers(err error) bool {
 // conflict with an expected version. Done reports that the result does not depend on an old state:
 // see dependsOnState.
 func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[S], done bool, refusal, err error) {
+	e.base = a
 	if refusal := e.options.conflict(a.ID, a.Version); refusal != nil {
 		return a, false, fmt.Errorf("execute: %w", refusal), nil
 	}
-	own, err := e.ownCopy(a)
+	own, err := e.ownCopy(&a)
 	if err != nil {
 		return a, false, nil, err
 	}
-	e.commitID = ""
+	e.base, e.commitID = a, ""
 	e.counters.decisions.Add(1)
 	events, refusal := e.decide(own.State)
 	if refusal != nil {
@@ -194,7 +275,9 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	if len(events) == 0 && e.options.commandID == "" {
 		return a, false, nil, nil
 	}
-	if _, err = e.commit(ctx, &a, true, events, e.options); err == nil {
+	options := e.options
+	options.readsOn = !e.final && e.options.expected == nil && e.canGoOn(a)
+	if _, err = e.commit(ctx, &a, true, events, options); err == nil {
 		e.cache.put(&a)
 		return a, true, nil, nil
 	}
@@ -211,7 +294,7 @@ func (e *execution[S]) orRepeated(ctx context.Context, reason error) (Aggregate[
 	if isCallers(reason) || !e.isDeleted(reason) {
 		return Aggregate[S]{}, reason
 	}
-	if _, err := e.known(ctx, reason); err != nil {
+	if _, err := e.known(ctx, nil, reason); err != nil {
 		return Aggregate[S]{}, err
 	}
 	return e.deleted(), nil
@@ -222,7 +305,7 @@ func (e *execution[S]) orRepeated(ctx context.Context, reason error) (Aggregate[
 // if it was executed before. Read is the aggregate if it was read, or nil. If it does not include
 // the command, orKnown loads the aggregate.
 func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason error) (Aggregate[S], error) {
-	command, err := e.known(ctx, reason)
+	command, err := e.known(ctx, read, reason)
 	if err != nil {
 		return Aggregate[S]{}, err
 	}
@@ -247,12 +330,12 @@ func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason e
 }
 
 // known returns the command if the aggregate has executed it, and otherwise reason. If that cannot
-// be read, the error does not wrap the reason.
-func (e *execution[S]) known(ctx context.Context, reason error) (storage.Command, error) {
+// be read, the error does not wrap the reason. Read is as in orKnown.
+func (e *execution[S]) known(ctx context.Context, read *Aggregate[S], reason error) (storage.Command, error) {
 	if e.options.commandID == "" {
 		return storage.Command{}, reason
 	}
-	command, known, err := e.journal.Command(ctx, e.id, e.options.commandID)
+	command, known, err := e.command(ctx, read)
 	switch {
 	case err != nil:
 		return command, fmt.Errorf("execute: %w, after: %v", err, reason) //nolint:errorlint // see above
@@ -260,6 +343,15 @@ func (e *execution[S]) known(ctx context.Context, reason error) (storage.Command
 		return command, reason
 	}
 	return command, nil
+}
+
+// command searches for the command of the call. If the version of the aggregate was compared, the
+// ids that its load has found are complete.
+func (e *execution[S]) command(ctx context.Context, read *Aggregate[S]) (storage.Command, bool, error) {
+	if read != nil && e.compared && e.canGoOn(*read) {
+		return e.journal.Executed(ctx, e.id, read.from().commands, e.options.commandID)
+	}
+	return e.journal.Command(ctx, e.id, e.options.commandID)
 }
 
 // isDeleted reports whether an error says that the aggregate of this call was deleted.
@@ -271,41 +363,72 @@ func (e *execution[S]) isDeleted(err error) bool {
 // deleted returns the result of Execute for an aggregate that was deleted after the command.
 func (e *execution[S]) deleted() Aggregate[S] { return Aggregate[S]{ID: e.id, Repeated: true} }
 
-// begin returns the aggregate to decide on, and whether it was the latest version when it was read.
-func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (a Aggregate[S], latest bool, err error) {
+// begin returns the aggregate to decide on.
+func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (a Aggregate[S], read reading, err error) {
+	if last != nil && e.canGoOn(e.base) {
+		a, err = e.goOn(ctx, e.base)
+		return a, latest, err
+	}
 	a, kept := e.cache.get(e.id)
 	if kept && last == nil {
 		e.counters.cacheHits.Add(1)
-		return a, false, nil
+		return a, cached, nil
 	}
 	if kept && last.Actual >= max(a.Version, e.handledVersion(ctx, e.id)) {
 		// The conflict holds the version, so the head need not be read.
 		if kept, err = e.catchUp(ctx, &a, last.Actual); kept && err == nil {
-			return a, true, nil
+			return a, latest, nil
 		}
 		e.cache.forget(e.id)
 	}
+	if last == nil && e.options.expected == nil && len(e.options.writes) == 0 {
+		e.peeked = e.journal.Config.Now()
+		if a, ok, err := e.peek(ctx, e.id); ok || err != nil {
+			return a, eventually, err
+		}
+		e.peeked = time.Time{}
+	}
 	a, err = e.currentOrNew(ctx, e.id)
-	return a, true, err
+	return a, latest, err
 }
 
 // untilNoConflict makes attempts, with pauses, until one returns no conflict or their number
-// reaches most. Each attempt receives the conflict of the one before.
+// reaches most. Each attempt receives the conflict of the one before, and whether it is the last.
 func untilNoConflict(
-	ctx context.Context, target any, most int, attempt func(last *journal.ConflictError) (*journal.ConflictError, error),
+	ctx context.Context, target any, most int, attempt func(last *journal.ConflictError, final bool) (*journal.ConflictError, error),
 ) error {
-	pauses := retry.Pauses(5*time.Millisecond, 100*time.Millisecond, 0)
 	var conflict *journal.ConflictError
 	for attempts := 1; ; attempts++ {
 		var err error
-		if conflict, err = attempt(conflict); conflict == nil {
+		begun := time.Now()
+		if conflict, err = attempt(conflict, attempts >= most); conflict == nil {
 			return err
 		}
 		if attempts >= most {
 			return &AttemptsError{ID: conflict.ID, Attempts: attempts, Err: conflict}
 		}
-		if !retry.Sleep(ctx, pauses.NextBackOff()) {
+		if !retry.Sleep(ctx, pauseAfter(conflict, time.Since(begun), attempts)) {
 			return fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", target, ctx.Err(), attempts, conflict)
 		}
 	}
 }
+
+// mostPause is the longest pause between two attempts, without jitter.
+const mostPause = 100 * time.Millisecond
+
+// pauseAfter returns the pause after a conflict. It is as long as the attempt took, for each event
+// that other writers have written meanwhile, and doubles with each attempt. So writers that compete
+// find a rate at which most attempts succeed.
+func pauseAfter(conflict *journal.ConflictError, took time.Duration, attempts int) time.Duration {
+	rivals := uint64(1)
+	if conflict.Actual > conflict.Expected {
+		rivals = min(conflict.Actual-conflict.Expected, mostRivals)
+	}
+	first := min(max(took, leastPause)*time.Duration(rivals), mostPause) //nolint:gosec // rivals are few
+	return retry.Jitter(retry.Backoff(first, mostPause, attempts))
+}
+
+const (
+	leastPause = 2 * time.Millisecond
+	mostRivals = 8
+)

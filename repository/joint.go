@@ -34,7 +34,7 @@ func (e *joint) run(ctx context.Context) error {
 	for _, p := range e.all {
 		most = min(most, p.maxAttempts())
 	}
-	return untilNoConflict(ctx, e.all, most, func(last *journal.ConflictError) (*journal.ConflictError, error) {
+	return untilNoConflict(ctx, e.all, most, func(last *journal.ConflictError, _ bool) (*journal.ConflictError, error) {
 		return e.attempt(ctx, last == nil)
 	})
 }

@@ -183,7 +183,7 @@ func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S]
 		return r.before(id, loaded.Commands, err), err
 	}
 	left.report(r.config.Logger, id, a.Version)
-	a.setLast(loaded.Commands)
+	a.setLoaded(loaded)
 	return a, nil
 }
 

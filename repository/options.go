@@ -18,6 +18,7 @@ type options struct {
 	commandID      string // empty for none
 	jointCommandID string // the id of the call to which a participant belongs
 	expected       *uint64
+	readsOn        bool  // see storage.Commit
 	invalid        error // of an option that cannot work
 	writes         []func(Commit) ([]types.TransactWriteItem, error)
 }

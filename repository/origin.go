@@ -28,8 +28,9 @@ type origin[S any] struct {
 	encoded   []byte
 	encodedAt uint64
 
-	redundant []uint64 // the redundant snapshots that the head lists
-	listed    bool     // redundant is known
+	worth     storage.Worth // of the load that has made it; without one only the head
+	redundant []uint64      // the redundant snapshots that the head lists
+	listed    bool          // redundant is known
 	// rebuild reports that the stored snapshot has an earlier form and must be replaced.
 	rebuild bool
 }
@@ -46,6 +47,18 @@ func (a *Aggregate[S]) setFrom(o origin[S]) { a.origin = &o }
 // isLast reports whether the version is known to be the number of the last event. It does not
 // detect changes by the caller; see isOwn.
 func (a Aggregate[S]) isLast() bool { return a.Version == 0 || a.origin != nil && a.origin.last }
+
+// setLoaded records the result of a load.
+func (a *Aggregate[S]) setLoaded(l storage.Loaded) {
+	o := a.from()
+	o.last, o.commands, o.worth = true, l.Commands, l.Worth
+	a.setFrom(o)
+}
+
+// knowsCommands reports whether the ids of all commands up to the version are known.
+func (a Aggregate[S]) knowsCommands() bool {
+	return a.origin != nil && a.origin.commands != nil && a.origin.commands.Version == a.Version
+}
 
 // setLast records that the version is the number of the last event, and the commands that led to
 // it.

@@ -67,6 +67,12 @@ func (c cell) asksFirst() bool { return c.call == byExecute }
 // command for several aggregates belongs to none of them.
 func (c cell) hasCommands() bool { return c.call == byExecute && c.layout == journal.Packed }
 
+// goesOn reports whether the call reads only new commits after a decision, and searches them for its
+// command. It can do that if a layout has the commits under their numbers.
+func (c cell) goesOn() bool {
+	return c.call == byExecute && c.layout == journal.Packed && c.version == anyVersion
+}
+
 // begin returns what is stored and cached before the call.
 func begin(c cell) *model {
 	m := &model{cell: c, known: -1, kept: -1, expected: -1, gone: c.aggregate == wasDeleted}
@@ -110,7 +116,9 @@ func (m *model) attempts() int {
 // without one on the stored version. It runs again on the stored version if that is another one.
 func (m *model) run() string {
 	version, fromCache := m.kept, m.kept >= 0
-	for attempt := 1; ; fromCache = false {
+	// The first read is eventually consistent, unless the call has further writes.
+	old := fromCache || m.goesOn() && m.incident != writeRefused
+	for attempt := 1; ; fromCache, old = false, false {
 		if !fromCache {
 			if end := m.load(); end != "" {
 				return end
@@ -129,7 +137,7 @@ func (m *model) run() string {
 		if sends {
 			end = m.commit()
 		} else {
-			end = m.compare(fromCache, decided)
+			end = m.compare(fromCache, old, decided)
 		}
 		switch {
 		case end == nextRun:
@@ -138,7 +146,9 @@ func (m *model) run() string {
 			return end
 		case sends && m.expected >= 0:
 			return m.unlessKnown(endConflict)
-		case !sends && fromCache && m.decidesTwice():
+		case m.goesOn() && !sends && m.known >= 0:
+			return m.unlessKnown(endRepeated)
+		case !sends && (fromCache || m.goesOn()) && m.decidesTwice():
 		case attempt == m.attempts():
 			return endAttempts
 		default:
@@ -257,9 +267,9 @@ func (m *model) unknown(valid bool) (end string) {
 	return nextRun
 }
 
-// compare returns what follows from a decision that writes nothing. A decision on a cached version
+// compare returns what follows from a decision that writes nothing. A decision on an old version
 // counts only if that is the stored one. A refused command with an id is compared too, once.
-func (m *model) compare(fromCache, decided bool) (end string) {
+func (m *model) compare(fromCache, old, decided bool) (end string) {
 	reason := endUnchanged
 	switch {
 	case !decided:
@@ -267,18 +277,18 @@ func (m *model) compare(fromCache, decided bool) (end string) {
 	case m.decision == refuses:
 		reason = endRefused
 	}
-	if !fromCache && m.asksFirst() && m.known >= 0 && reason != endUnchanged {
+	if !fromCache && m.asksFirst() && !m.goesOn() && m.known >= 0 && reason != endUnchanged {
 		m.asRead = m.known <= m.read
 		return endRepeated
 	}
 	once := reason == endRefused && m.command != withoutID && m.expected < 0 && !m.compared
-	if fromCache || once {
-		m.compared = m.compared || !fromCache
+	if old || once {
+		m.compared = m.compared || !fromCache && !m.goesOn() || m.goesOn() && once && (!fromCache || m.read == len(m.history))
 		switch {
 		case m.incident == readsThrottled:
 			m.struck = true
 			return endThrottled
-		case m.gone && fromCache:
+		case m.gone && old:
 			return m.unlessKnown(endDeleted)
 		case m.gone || m.read != len(m.history):
 			return nextAttempt

@@ -129,7 +129,7 @@ func (p *Participant[S]) conflict() error {
 }
 
 func (p *Participant[S]) reset() error {
-	own, err := p.repository.ownCopy(p.loaded)
+	own, err := p.repository.ownCopy(&p.loaded)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func TestAVersionThatWasReadAgainForASnapshotIsProven(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for range 2 {
-		mustExecute(t, s.baskets(t, repository.Config{}), "1", always[Basket](Added{"apple", 1}))
+		mustExecute(t, s.baskets(t, repository.Config{Snapshots: repository.Never}), "1", always[Basket](Added{"apple", 1}))
 	}
 	repo := s.baskets(t, repository.Config{Snapshots: repository.Every(3)})
 	commits := watch(repo)

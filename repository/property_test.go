@@ -43,9 +43,11 @@ func TestLoadFromASnapshotIsTheSameAsAReplay(t *testing.T) {
 }
 
 func randomPolicy(random *rand.Rand) (repository.SnapshotPolicy, string) {
-	switch random.IntN(4) {
+	switch random.IntN(5) {
 	case 0:
 		return repository.Never, "Never"
+	case 4:
+		return nil, "by cost"
 	case 1:
 		remainder := random.Uint64N(3)
 		return func(c repository.Commit) bool { return c.After%3 == remainder },

@@ -247,7 +247,7 @@ func TestASnapshotOfAnEarlierSchemaIsNotReadAndTheNextCommitReplacesIt(t *testin
 		old := s.accounts(t, repository.Config{SnapshotSchema: 1, Snapshots: func(c repository.Commit) bool { return c.Before == 0 }})
 		mustExecute(t, old, "42", always(deposits(3)...))
 		log := &logger{}
-		repo := s.accounts(t, repository.Config{SnapshotSchema: 2, SnapshotCodec: doubling{}, Logger: log})
+		repo := s.accounts(t, repository.Config{SnapshotSchema: 2, SnapshotCodec: doubling{}, Logger: log, Snapshots: repository.Never})
 
 		a := mustLoad(t, repo, "42")
 		assert.Equal(t, 3, a.State.Balance, "the old snapshot would read as 6")

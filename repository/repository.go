@@ -22,6 +22,8 @@ type Repository[S any] struct {
 	// flat reports that an assignment copies a value of S completely.
 	flat     bool
 	cache    cache[S]
+	recent   recent
+	turns    turns
 	counters counters
 }
 
@@ -52,6 +54,7 @@ func New[S any](j *journal.Journal, definition aggregate.Definition[S], config C
 		codec:      codec,
 		newEventID: j.Config().NewID,
 		flat:       isFlat(reflect.TypeFor[S]()),
+		recent:     newRecent(),
 	}
 	var err error
 	r.cache, err = newCache(r, config.Cache)

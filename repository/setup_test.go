@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,15 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
+
+// incompressible returns a text that compression does not make smaller.
+func incompressible(bytes int) string {
+	random := make([]byte, bytes)
+	for i := range random {
+		random[i] = byte(' ' + rand.IntN('~'-' ')) //nolint:gosec // a test draws
+	}
+	return strings.NewReplacer(`"`, "q", `\`, "b").Replace(string(random))
+}
 
 // Account is an aggregate whose state is copied by assignment.
 type Account struct{ Balance int }

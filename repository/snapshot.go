@@ -42,13 +42,20 @@ func (c stateOnly) DecodeSnapshot(payload []byte, state any) (uint64, error) {
 	return 0, c.Unmarshal(payload, state)
 }
 
-// isDue reports whether a commit stores the state of the aggregate after it.
-func (r *Repository[S]) isDue(a Aggregate[S], c Commit) bool {
-	if a.partial {
+// isDue reports whether a commit stores the state of the aggregate after it. With worth, it does so
+// only if that pays. Replayed is as in commit.
+func (r *Repository[S]) isDue(a Aggregate[S], c Commit, replayed bool) (due bool, worth *storage.Worth) {
+	switch from := a.from(); {
+	case a.partial:
 		// A program that knows the missing events would use it as the whole state.
-		return false
+		return false, nil
+	case c.Before == 0 && r.journal.StateAtFirst, from.rebuild && !r.config.IgnoreSnapshots:
+		return true, nil
+	case r.config.Snapshots != nil:
+		return r.config.Snapshots(c), nil
+	default:
+		return replayed && r.journal.Layout.Pays(&from.worth, 0), &from.worth
 	}
-	return c.Before == 0 && r.journal.StateAtFirst || a.from().rebuild && !r.config.IgnoreSnapshots || r.config.Snapshots(c)
 }
 
 // snapshot returns the snapshot of an aggregate for a commit, or nil if the state cannot be
@@ -114,6 +121,20 @@ func (r *Repository[S]) afterSnapshot(ctx context.Context, a Aggregate[S], commi
 // restore returns the aggregate from a snapshot. Without a usable snapshot it returns the aggregate
 // before its first event.
 func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) Aggregate[S] {
+	a, err := r.restored(head, snapshot)
+	switch {
+	case err == nil:
+	case errors.Is(err, errOtherSchema):
+		r.config.Logger.Debug("Snapshot of another schema ignored, more events are replayed",
+			fields(head.Aggregate, head.Version).Add(watermill.LogFields{"snapshot_schema": snapshot.Schema, "config_schema": r.config.SnapshotSchema}))
+	default:
+		r.ignoreSnapshot(head, err)
+	}
+	return a
+}
+
+// restored does the same as restore, but returns the reason why a snapshot is not usable.
+func (r *Repository[S]) restored(head journal.Head, snapshot *journal.Snapshot) (Aggregate[S], error) {
 	empty := Aggregate[S]{ID: head.Aggregate}
 	from := origin[S]{}
 	if r.config.Redundancy != nil {
@@ -121,16 +142,14 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 	}
 	empty.setFrom(from)
 	if r.config.IgnoreSnapshots || snapshot == nil {
-		return empty
+		return empty, nil
 	}
 	if own := r.config.SnapshotSchema; snapshot.Number != 0 && snapshot.Schema != own {
-		r.config.Logger.Debug("Snapshot of another schema ignored, more events are replayed",
-			fields(head.Aggregate, head.Version).Add(watermill.LogFields{"snapshot_schema": snapshot.Schema, "config_schema": own}))
 		// Keep the snapshot of a newer program. Otherwise the two programs would replace each
 		// other's.
 		from.rebuild = snapshot.Schema < own
 		empty.setFrom(from)
-		return empty
+		return empty, errOtherSchema
 	}
 	restored := empty
 	number, err := r.codec.DecodeSnapshot(snapshot.Payload, &restored.State)
@@ -149,14 +168,13 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 	if err != nil {
 		from.rebuild = snapshot.Number != 0 // only then this library has written it
 		empty.setFrom(from)
-		r.ignoreSnapshot(head, err)
-		return empty
+		return empty, err
 	}
 	restored.Version = number
 	if !r.flat {
 		restored.setEncoded(snapshot.Payload)
 	}
-	return restored
+	return restored, nil
 }
 
 // restoreAt returns the aggregate from the latest usable snapshot that is of event number or an
@@ -191,7 +209,10 @@ func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number
 	}
 }
 
-var errNoNumber = errors.New("another program wrote it, and the codec finds no sequence number in it")
+var (
+	errNoNumber    = errors.New("another program wrote it, and the codec finds no sequence number in it")
+	errOtherSchema = errors.New("it has another schema")
+)
 
 func fields(id aggregate.ID, version uint64) watermill.LogFields {
 	return watermill.LogFields{"aggregate": printable.Text(id.String()), "version": version}

@@ -25,7 +25,6 @@ func TestTheFirstCommitStoresTheStateWhateverThePolicyWhereTheSchemaWantsIt(t *t
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, policy := range map[string]repository.SnapshotPolicy{
-			"default":  nil,
 			"never":    repository.Never,
 			"every":    repository.Every(1000),
 			"every 0":  repository.Every(0),
@@ -63,9 +62,6 @@ func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
 			"every 1":   {repository.Every(1), []commit{{1, 1}, {1, 2}, {3, 5}}},
 			"every 5":   {repository.Every(5), []commit{{3, 3}, {1, 3}, {2, 6}, {3, 6}, {1, 10}, {12, 22}, {2, 22}, {1, 25}}},
 			"every 100": {repository.Every(100), []commit{{1, 1}, {98, 1}, {2, 101}, {98, 101}, {1, 200}}},
-			"the default is every 100": {nil, []commit{
-				{1, 1}, {98, 1}, {2, 101}, {98, 101}, {1, 200},
-			}},
 			"a function": {
 				func(c repository.Commit) bool { return c.After-c.Before == 2 },
 				[]commit{{1, 1}, {1, 1}, {2, 4}, {3, 4}, {2, 9}},
@@ -374,7 +370,7 @@ func TestOnlyStatesWithPointersAreEncodedToCopyThem(t *testing.T) {
 func copies[S any](t *testing.T, s store, id string) int {
 	t.Helper()
 	codec := countingCodec{aggregate.JSON, new(atomic.Int32)}
-	repo := newRepository(t, s, aggregate.Define[S]("thing", Touched[S]{}), repository.Config{SnapshotCodec: codec})
+	repo := newRepository(t, s, aggregate.Define[S]("thing", Touched[S]{}), repository.Config{SnapshotCodec: codec, Snapshots: repository.Every(100)})
 	a := mustExecute(t, repo, id, always[S](Touched[S]{}))
 	codec.encoded.Store(0)
 	a = mustSave(t, repo, a, aggregate.Events[S]{Touched[S]{}})

@@ -137,7 +137,7 @@ func (r *Repository[S]) loadBefore(ctx context.Context, head journal.Head, q Sta
 
 // yieldState passes a copy of the state to yield, and returns the result of yield.
 func (r *Repository[S]) yieldState(a Aggregate[S], record *journal.Record, yield func(StateAfter) bool) (more bool, err error) {
-	own, err := r.ownCopy(a)
+	own, err := r.ownCopy(&a)
 	return err == nil && yield(StateAfter{Record: record, State: own.State}), err
 }
 

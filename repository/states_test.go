@@ -2,7 +2,6 @@ package repository_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/aws/smithy-go"
@@ -184,7 +183,7 @@ func TestStatesReadEventsAsTheyAreConsumed(t *testing.T) {
 	t.Parallel()
 	eachLayoutCounted(t, func(t *testing.T, s store, cost func(func()) float64) {
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Never, Cache: 1})
-		large := Noted{strings.Repeat("x", 20_000)}
+		large := Noted{incompressible(20_000)}
 		for range 30 {
 			mustExecute(t, repo, "42", always[Account](large, large, large, large, large))
 		}

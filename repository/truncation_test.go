@@ -90,7 +90,7 @@ func TestATruncationBetweenHeadAndEventsIsNoError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eachLayout(t, func(t *testing.T, s store) {
-				repo := s.accounts(t, repository.Config{})
+				repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
 				for range 3 {
 					mustExecute(t, repo, "42", Deposit(1))
 				}
@@ -125,7 +125,7 @@ func TestADeletionBetweenHeadAndEventsIsReportedAsOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eachLayout(t, func(t *testing.T, s store) {
-				repo := s.accounts(t, repository.Config{})
+				repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
 				for range 3 {
 					mustExecute(t, repo, "42", Deposit(1))
 				}

@@ -135,6 +135,10 @@ type Layout interface {
 	Events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*journaltype.Record) bool) error
 	// After implements Engine.After.
 	After(ctx context.Context, id aggregate.ID, number, claimed uint64, yield func(*journaltype.Record) bool) (found uint64, err error)
+	// Pays reports whether storing a snapshot of so many bytes costs less than what later loads and
+	// commits save. The bytes are those of the stored row in Packed, and of the stored state in
+	// Classic. If they are 0, it reports whether any snapshot might pay.
+	Pays(w *storage.Worth, bytes int) bool
 	// SnapshotBefore returns the latest redundant snapshot of event number or an earlier event. It
 	// returns nil if there is none.
 	SnapshotBefore(ctx context.Context, head journaltype.Head, number uint64) (*journaltype.Snapshot, error)

@@ -58,11 +58,16 @@ type Commit struct {
 	// Snapshot, if any, is stored together with the events. The journal leaves it out if an item or
 	// the transaction has no room for it; see [Receipt].
 	Snapshot *journaltype.Snapshot
+	// Worth, if any, lets the journal store the snapshot only if that pays.
+	Worth *Worth
 	// Redundancy, if any, also stores the snapshot under its own number.
 	Redundancy *Redundancy
 	// CommandID, if any, makes the journal refuse a second commit of the same aggregate with the
 	// same id, with a *journal.DuplicateCommandError. It has 1 to 512 bytes of UTF-8.
 	CommandID string
+	// ReadsOn means that the caller reads the new commits after a conflict, and searches them for
+	// the CommandID. So the Actual of a conflict may be lower than the version.
+	ReadsOn bool
 	// Writes are additional actions of the same transaction, on tables of the caller or on rows of
 	// other aggregates. Examples are an outbox row, or a guard that makes an email address unique.
 	// The journal sends them unchanged. If the condition of one is false, the commit fails with a
@@ -117,6 +122,10 @@ type Receipt struct {
 	// *journal.EncodingError. The events are written anyway, and a load replays more of them.
 	SnapshotLeftOut bool
 	SnapshotError   error
+	// SnapshotDeclined means that the snapshot was not stored because of [Commit].Worth.
+	SnapshotDeclined bool
+	// Head is the size of the head after the commit, in the classic layout, if known.
+	Head HeadSize
 	// Redundant lists the redundant snapshots in the head after the commit, without the commit's
 	// own if there was no room for it. Surplus lists those beyond [Redundancy.Keep], which the
 	// caller removes with RemoveSnapshots. Both are in ascending order. Both are nil if the commit

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"maps"
 	"slices"
 
@@ -46,17 +47,28 @@ func (l *layout) addSnapshot(t *commit, head table.Item) {
 		t.LeaveOut(storage.ErrNoRoom)
 		return
 	}
-	if err := l.addLatest(t, head); err != nil {
+	switch err := l.addLatest(t, head); {
+	case errors.Is(err, errDeclined):
+		t.Snapshot = nil // the commit leaves the stored one as it is
+		return
+	case err != nil:
 		t.LeaveOut(err)
 		return
 	}
+	t.Receipt.Head = storage.HeadSize{Item: table.ItemSize(head), State: len(c.Snapshot.Payload)}
 	if r := c.Redundancy; r != nil {
 		l.addRedundant(t, head, r)
 	}
 }
 
+var errDeclined = errors.New("the snapshot does not pay")
+
 // addLatest puts the snapshot into the head, where loads expect it.
 func (l *layout) addLatest(t *commit, head table.Item) error {
+	if w := t.Worth; w != nil && !l.Pays(w, len(t.Commit.Snapshot.Payload)) {
+		t.Receipt.SnapshotDeclined = true
+		return errDeclined
+	}
 	with := table.Item{}
 	l.setSnapshot(with, t.Commit.Snapshot)
 	bytes := table.ItemSize(with)
@@ -70,6 +82,21 @@ func (l *layout) addLatest(t *commit, head table.Item) error {
 	maps.Copy(head, with)
 	t.size += bytes
 	return nil
+}
+
+// headPrice is what a KB of the head costs with a commit and a load, in read units: three write
+// units, at five times the price of a read unit, and a quarter of a read unit.
+const headPrice = 3*5 + 0.25
+
+// Pays compares the growth of the head, for which every later commit and load pays, with the replay
+// that every later load saves. A snapshot for which the head does not grow costs nothing.
+func (l *layout) Pays(w *storage.Worth, bytes int) bool {
+	if w.Head.Item == 0 {
+		return false // the size is not known
+	}
+	kb := func(size int) int { return (size + 1023) / 1024 }
+	growth := kb(w.Head.Item-w.Head.State+bytes) - kb(w.Head.Item)
+	return growth <= 0 || w.Units >= headPrice*float64(growth)
 }
 
 // room returns an error if there is no room for the item of a snapshot of itemBytes, or for that

@@ -39,6 +39,7 @@ type item struct {
 	before   uint64
 	deleted  time.Time
 	tailed   bool // whether it is in the tail index
+	bytes    int  // the size of the attributes that were read
 }
 
 // between is a range of events, including both.
@@ -102,6 +103,7 @@ func (it *item) parse(row rows.Row, names journaltype.Attributes) error {
 	var small, large, noted []byte
 	counted := false
 	for i := range row {
+		it.bytes += len(row[i].Name) + len(row[i].Text) + len(row[i].Binary)
 		switch a := &row[i]; a.Name {
 		case names.PartitionKey:
 			it.partition = textOf(a)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
@@ -37,7 +36,7 @@ func (p *layout) Load(
 		err := l.run(ctx)
 		switch {
 		case err == nil:
-			return storage.Loaded{Version: l.version, Commands: l.commands}, nil
+			return l.loaded(), nil
 		case errors.Is(err, journaltype.ErrNotFound):
 			return storage.Loaded{Commands: l.commands}, err
 		case !errors.Is(err, errAgain):
@@ -100,6 +99,8 @@ type load struct {
 	last     *item
 	commands *storage.Commands
 	missing  uint64 // the number of an event of a transaction that is not visible yet, or 0
+	peeks    bool   // see Peek
+	replayed storage.Worth
 }
 
 func (l *load) run(ctx context.Context) error {
@@ -107,12 +108,7 @@ func (l *load) run(ctx context.Context) error {
 	if l.row != nil && l.row.snapshot != nil {
 		from = l.row.from
 	}
-	err := l.query(ctx, l.id, strconv.FormatUint(from, 10), endOfNumbers, nil, func(it *item, err error) error {
-		if err != nil {
-			return err
-		}
-		return l.take(ctx, it)
-	})
+	err := l.read(ctx, from)
 	switch {
 	case err != nil:
 		return err
@@ -129,7 +125,6 @@ func (l *load) run(ctx context.Context) error {
 		return errAgain
 	}
 	l.version = l.last.last()
-	l.commands.Version = l.version
 	return nil
 }
 
@@ -143,6 +138,8 @@ func (l *load) take(ctx context.Context, it *item) error {
 		}
 		return nil
 	}
+	l.replayed.Commits++
+	l.replayed.Bytes += it.bytes
 	if !l.begun {
 		if begun, err := l.start(it); !begun || err != nil {
 			return err
@@ -160,8 +157,11 @@ func (l *load) take(ctx context.Context, it *item) error {
 	if it.isTombstone() {
 		return nil
 	}
-	if it.lacksEvents() {
+	if it.lacksEvents() && !l.peeks {
 		return l.skip(ctx, it)
+	}
+	if it.lacksEvents() {
+		return errAgain
 	}
 	records, err := l.recordsOf(it)
 	if err != nil {

@@ -104,6 +104,9 @@ func (c *commit) explainRefusal(ctx context.Context, err error, ambiguous bool) 
 		case it.isPlaceholder() && it.first == c.Expected+1:
 			return c.replace(ctx, it, taken)
 		}
+		if c.ReadsOn && !ambiguous && !it.isTombstone() {
+			return &journaltype.ConflictError{ID: c.Aggregate, Expected: c.Expected, Actual: max(it.last(), it.partOf.last)}
+		}
 		return c.conflict(ctx, it)
 	}
 	if ambiguous {

@@ -212,6 +212,10 @@ func (p *layout) tryToStore(ctx context.Context, c *commit) error {
 	end := c.items[len(c.items)-1]
 	from, _ := table.UintOf(end[p.Config.Attributes.SortKey])
 	row := p.rowOf(p.snapshotKey(c.Aggregate, latestSnapshot), c.Snapshot, from, end[attrCommit])
+	if c.Worth != nil && !p.paysFor(c, row) {
+		c.Receipt.SnapshotDeclined = true
+		return nil
+	}
 	if err := p.keepCommands(ctx, c, row); err != nil {
 		return err
 	}
@@ -237,6 +241,38 @@ func (p *layout) tryToStore(ctx context.Context, c *commit) error {
 		c.listRedundant(kept)
 	}
 	return err
+}
+
+// commandBytes is about the size of a command id in a snapshot.
+const commandBytes = 60
+
+// paysFor reports whether the row of a commit's snapshot pays. It compresses the state, unless that
+// is too large.
+func (p *layout) paysFor(c *commit, row table.Item) bool {
+	size := table.ItemSize(row)
+	if size <= storage.MaxItemBytes {
+		p.compressState(row)
+		size = table.ItemSize(row)
+	}
+	if c.known != nil {
+		size += commandBytes * min(len(c.known.Dated()), mostCommands)
+	}
+	return p.Pays(c.Worth, size)
+}
+
+const (
+	// mostReplayed is how many bytes a load replays at most before a snapshot is stored in any case.
+	mostReplayed = 1 << 20
+	// writePrice is the price of a write unit in read units.
+	writePrice = 5
+)
+
+// Pays compares the price of the snapshot with what loads have cost since the last one: each of the
+// commits was loaded once, and the mean load cost half of the last one. A snapshot at equality
+// makes the sum of both the smallest.
+func (p *layout) Pays(w *storage.Worth, bytes int) bool {
+	price := writePrice * max(1, (bytes+1023)/1024)
+	return w.Bytes >= mostReplayed || float64(w.Commits)*w.Units/2 >= float64(price)
 }
 
 // listRedundant puts the list of redundant snapshots into the receipt, if the caller passed one.
