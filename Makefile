@@ -10,6 +10,7 @@ SOAK_SEED             ?= 1
 CHAOS_MINUTES         ?= 3
 CHAOS_SEED            ?= 1
 SCALE                 ?=
+PEERS                 ?=
 STRESS_TEST_COUNT     ?= 10
 STRESS_TIMEOUT        ?= 60m
 
@@ -97,6 +98,15 @@ release-check: ## Rehearse a release: fetch, compile, run and install it as a st
 bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio NAME VALUE` a line
 	$(EMULATOR) -- go run ./test/bench
 	env -u MILLRACE_DYNAMODB_ENDPOINT go run ./examples/planningpoker load
+
+.PHONY: bench-peers
+bench-peers: $(EMULATOR) test/peers/node_modules/.fetched ## Do the same work with event-store-adapter-js, castore and both layouts: round trips, units, times (needs Node 20; PEERS has flags)
+	$(EMULATOR) -- go run ./test/peers $(PEERS)
+
+# As test/cmd/check does for make interop.
+test/peers/node_modules/.fetched: test/peers/package-lock.json
+	cd test/peers && npm ci
+	cp $< $@
 
 .PHONY: pictures
 pictures: ## Take the pictures of the pages of examples for the README and the docs

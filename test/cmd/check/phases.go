@@ -70,7 +70,7 @@ var (
 		"./examples/lambda/machine", "./examples/orderhistory/history", "./examples/orderhistory/service", "./examples/planningpoker/view",
 	}
 
-	interop = []string{"./test/interop"}
+	interop = []string{"./test/interop", "./test/peers"}
 )
 
 func join(lists ...[]string) (all []string) {
@@ -124,7 +124,7 @@ var phases = []phase{
 	{name: "many", about: "100,000 aggregates in the console", do: tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
 	}.run},
-	{name: "interop", about: "event-store-adapter-js on the same tables, on DynamoDB Local and Node", do: shareTables},
+	{name: "interop", about: "event-store-adapter-js on the same tables, on DynamoDB Local and Node, and what it and castore cost", do: shareTables},
 }
 
 // golangci is the version of golangci-lint.
@@ -164,26 +164,35 @@ func installedLinter(ctx context.Context) string {
 	return ""
 }
 
-// shareTables fetches event-store-adapter-js by its lock file, from the registry that npm is
-// configured for.
+// shareTables fetches event-store-adapter-js and castore by the lock files, from the registry that
+// npm is configured for.
 func shareTables(ctx context.Context, c *check) error {
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return missing("it needs Node 20 and npm")
 		}
 	}
-	const folder, lock, fetched = "test/interop", "test/interop/package-lock.json", "test/interop/node_modules/.fetched"
-	want, err := os.ReadFile(lock)
-	if err != nil {
-		return err
-	}
-	if got, err := os.ReadFile(fetched); err != nil || !bytes.Equal(got, want) {
-		if err := c.do(ctx, folder, "npm", "ci"); err != nil {
-			return missing(err.Error())
-		}
-		if err := os.WriteFile(fetched, want, 0o600); err != nil {
+	for _, folder := range interop {
+		if err := fetchPackages(ctx, c, folder); err != nil {
 			return err
 		}
 	}
 	return tests{packages: interop, local: true, env: []string{"MILLRACE_INTEROP=1"}}.run(ctx, c)
+}
+
+// fetchPackages fetches what the lock file of a folder names, unless that was done before. Make
+// does the same for bench-peers.
+func fetchPackages(ctx context.Context, c *check, folder string) error {
+	fetched := filepath.Join(folder, "node_modules", ".fetched")
+	want, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	if got, err := os.ReadFile(fetched); err == nil && bytes.Equal(got, want) {
+		return nil
+	}
+	if err := c.do(ctx, folder, "npm", "ci"); err != nil {
+		return missing(err.Error())
+	}
+	return os.WriteFile(fetched, want, 0o600)
 }

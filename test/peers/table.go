@@ -1,0 +1,27 @@
+package main
+
+import "strings"
+
+// table returns a Markdown table with a row for each operation and a column for each contender. An
+// empty cell means that the store cannot do it.
+func table(contenders []contender, cell func(o operation, row, column int) string) string {
+	var b strings.Builder
+	line := func(first string, column func(i int) string) {
+		b.WriteString("| " + first)
+		for i := range contenders {
+			b.WriteString(" | " + column(i))
+		}
+		b.WriteString(" |\n")
+	}
+	line("operation", func(i int) string { return contenders[i].name })
+	b.WriteString(strings.Repeat("|---", 1+len(contenders)) + "|\n")
+	for row, o := range operations {
+		line(o.name, func(column int) string {
+			if text := cell(o, row, column); text != "" {
+				return text
+			}
+			return "-"
+		})
+	}
+	return b.String()
+}
