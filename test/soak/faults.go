@@ -25,6 +25,7 @@ func drawFaults(r *rand.Rand, db *dynamotest.DB, pause func(context.Context)) *d
 		{dynamotest.Latency(0, 200*time.Microsecond), []float64{0, 0.02}},
 		{dynamotest.Hold(pause), []float64{0, 0.02, 0.1}},
 		{dynamotest.Tear(pause), []float64{0, 0.02, 0.1, 0.2}},
+		{dynamotest.StaleReads(0, time.Duration(1+r.IntN(500))*time.Millisecond), []float64{0, 0.1, 0.5, 1}},
 	}
 	// A chance depends on how often the same call came. The seed does not decide how often the
 	// descriptor is read in the background.

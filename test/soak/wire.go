@@ -40,7 +40,7 @@ func (w *wire) connect(client *dynamodb.Client, network draw.Network) *dynamodb.
 	w.faults.InjectNetwork(w.random, proxy, network)
 	return proxy.Client(func(o *dynamodb.Options) {
 		w.proxy, o.HTTPClient = o.HTTPClient, w
-		o.APIOptions = append(slices.Clone(o.APIOptions), (&stale{random: draw.Derive(w.random), seen: map[string]any{}}).add, w.unhurry)
+		o.APIOptions = append(slices.Clone(o.APIOptions), w.unhurry)
 	})
 }
 
