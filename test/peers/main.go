@@ -42,7 +42,7 @@ func run(ctx context.Context, folder string, rounds int, others programs) (err e
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Round trips / units for %g KB / for %g KB:\n\n%s\n", kb(sizes[0]), kb(sizes[1]), costs.table())
+	fmt.Printf("Round trips / read (r) and write units (w) for %g KB / for %g KB:\n\n%s\n", kb(sizes[0]), kb(sizes[1]), costs.table())
 	for _, l := range costs.leads() {
 		fmt.Printf("packed is not first: %s, %s\n", l.operation, l.requests)
 	}

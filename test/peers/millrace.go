@@ -87,3 +87,12 @@ func (m *millrace) load(ctx context.Context, id string) (loaded, error) {
 	m.known[id] = doc
 	return loaded{took: took, events: int(doc.Version), text: doc.State.Text}, err
 }
+
+func (m *millrace) command(ctx context.Context, id, text string) (time.Duration, error) {
+	m.snapshot = false
+	start := time.Now()
+	_, err := m.Execute(ctx, id, func(document) (aggregate.Events[document], error) {
+		return aggregate.Events[document]{written{text}}, nil
+	})
+	return time.Since(start), err
+}

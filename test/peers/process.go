@@ -124,4 +124,13 @@ func (r remote) load(_ context.Context, id string) (loaded, error) {
 	return loaded{took: answer.took(), events: answer.Events, text: answer.Text}, err
 }
 
+func (r remote) command(ctx context.Context, id, text string) (time.Duration, error) {
+	got, err := r.load(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	took, err := r.appendTo(ctx, id, []string{text}, false)
+	return got.took + took, err
+}
+
 func (r reply) took() time.Duration { return time.Duration(r.Micros * float64(time.Microsecond)) }

@@ -36,6 +36,8 @@ type store interface {
 	appendTo(ctx context.Context, id string, texts []string, snapshot bool) (time.Duration, error)
 	// load returns the number of events of an aggregate, and the text of the last one.
 	load(ctx context.Context, id string) (loaded, error)
+	// command loads an aggregate as a program does that decides on it, and commits one event.
+	command(ctx context.Context, id, text string) (time.Duration, error)
 }
 
 type loaded struct {
@@ -48,7 +50,7 @@ type loaded struct {
 type operation struct {
 	name      string
 	snapshots bool // it needs a store that can store a state
-	reads     bool
+	once      bool // repeating it would be other work: the aggregate grows
 	// prepare creates the aggregate, unless the operation does.
 	prepare func(ctx context.Context, w work) error
 	run     func(ctx context.Context, w work) (time.Duration, error)
@@ -71,8 +73,10 @@ var operations = []operation{
 	{name: "next event", prepare: history(1, 0), run: commit(1)},
 	{name: "10 events", prepare: history(1, 0), run: commit(10)},
 	{name: "next event, with a snapshot", snapshots: true, prepare: history(1, 0), run: commitWithSnapshot},
-	{name: "load of 100 events", reads: true, prepare: history(100, 0), run: load},
-	{name: "load of 100 events, 95 in a snapshot", snapshots: true, reads: true, prepare: history(100, 95), run: load},
+	{name: "load of 100 events", prepare: history(100, 0), run: load},
+	{name: "load of 100 events, 95 in a snapshot", snapshots: true, prepare: history(100, 95), run: load},
+	{name: "command on 100 events", once: true, prepare: history(100, 0), run: command},
+	{name: "command on 100 events, 95 in a snapshot", snapshots: true, once: true, prepare: history(100, 95), run: command},
 }
 
 var sizes = []int{200, 1000}
@@ -115,6 +119,10 @@ func load(ctx context.Context, w work) (time.Duration, error) {
 		err = fmt.Errorf("a load of %s returned %d events and %d bytes of text", w.id, got.events, len(got.text))
 	}
 	return got.took, err
+}
+
+func command(ctx context.Context, w work) (time.Duration, error) {
+	return w.command(ctx, w.id, w.text())
 }
 
 // text returns a text that makes the payload of an event in Millrace have the size.

@@ -40,7 +40,7 @@ func measureTimes(ctx context.Context, endpoint string, contenders []contender, 
 			for round := range warmup + rounds {
 				for turn := range stores {
 					i := (turn + round) % len(stores)
-					if o.snapshots && !contenders[i].snapshots {
+					if o.once || o.snapshots && !contenders[i].snapshots {
 						continue
 					}
 					one, err := measure(ctx, o, newWork(stores[i], "", size), number, round)
@@ -75,7 +75,7 @@ func measure(ctx context.Context, o operation, w work, number, round int) (time.
 
 // table has the median times of packed, and the medians of each other store's ratios to it.
 func (t *times) table() string {
-	return table(t.contenders, func(_ operation, row, column int) string {
+	return table(t.contenders, func(row, column int) string {
 		var parts []string
 		for k, took := range t.took[row][column] {
 			if len(took) == 0 {

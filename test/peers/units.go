@@ -17,13 +17,19 @@ type bill struct {
 	requests    []string // with the units of each
 }
 
-// units returns the units of the row. A load only reads, and a commit only writes.
-func (b bill) units(o operation) float64 {
-	if o.reads {
-		return b.read
+// units returns the read and the write units, without those that are 0.
+func (b bill) units() string {
+	switch {
+	case b.read == 0:
+		return fmt.Sprintf("%g w", b.write)
+	case b.write == 0:
+		return fmt.Sprintf("%g r", b.read)
 	}
-	return b.write
+	return fmt.Sprintf("%g r %g w", b.read, b.write)
 }
+
+// price returns the price in read units. A write unit costs as much as five.
+func (b bill) price() float64 { return b.read + 5*b.write }
 
 // costs has the bills by operation, contender and size. A bill without requests means that the
 // store cannot do it.
@@ -87,14 +93,14 @@ func billOf(ctx context.Context, db *dynamotest.DB, o operation, w work) (b bill
 
 // table has the round trips and the units of each operation.
 func (c *costs) table() string {
-	return table(c.contenders, func(o operation, row, column int) string {
+	return table(c.contenders, func(row, column int) string {
 		bills := c.bills[row][column]
 		if len(bills[0].requests) == 0 {
 			return ""
 		}
 		cell := fmt.Sprint(len(bills[0].requests))
 		for _, b := range bills {
-			cell += fmt.Sprintf(" / %g", b.units(o))
+			cell += " / " + b.units()
 		}
 		return cell
 	})
@@ -104,7 +110,7 @@ func (c *costs) table() string {
 type lead struct{ operation, requests string }
 
 // leads returns the operations for which a store with a feed is ahead of packed, with the requests
-// of packed and of the one of these stores that needs the fewest units.
+// of packed and of the cheapest of these stores.
 func (c *costs) leads() (all []lead) {
 	for row, o := range operations {
 		for k, size := range sizes {
@@ -112,10 +118,10 @@ func (c *costs) leads() (all []lead) {
 			for column := range c.contenders {
 				other := c.bills[row][column][k]
 				if !c.contenders[column].feed || len(other.requests) == 0 ||
-					(len(other.requests) >= len(packed.requests) && other.units(o) >= packed.units(o)) {
+					(len(other.requests) >= len(packed.requests) && other.price() >= packed.price()) {
 					continue
 				}
-				if best == 0 || other.units(o) < c.bills[row][best][k].units(o) {
+				if best == 0 || other.price() < c.bills[row][best][k].price() {
 					best = column
 				}
 			}
