@@ -64,9 +64,9 @@ type Config struct {
 	UnknownEvents UnknownEvents
 
 	// MaxAttempts limits how often [Repository.Execute] and [Transaction.Execute] load and decide
-	// when other writers are faster. The pauses between attempts start at about 5 ms, double, and
-	// stay at about 100 ms; with the default they take about 4.5 seconds in total. Against one
-	// writer that never pauses, about four in five attempts fail. So a number far below the default
+	// when other writers are faster. A pause is as long as the attempt took, at least 2 ms, times
+	// the number of new events, up to 8. It doubles with each attempt, up to about 100 ms; with the
+	// default the pauses take up to 4.9 seconds in total. Against one writer that never pauses, about four in five attempts fail. So a number far below the default
 	// fails for aggregates that are only busy. Default: 50.
 	MaxAttempts int
 

@@ -48,6 +48,37 @@ func TestPackedADecisionIsMadeOnEventuallyConsistentReads(t *testing.T) {
 	assert.Equal(t, map[string]int{"GetItem": 1, "Query": 1, "PutItem": 1}, calls.Counts())
 }
 
+// The result may be old, but not older than what the repository has written.
+func TestPackedALoadMayBeEventuallyConsistent(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db, j := stalePacked(t, time.Minute, time.Minute)
+		repo, other := testjournal.Repository(t, j, Accounts, repository.Config{Cache: 5}), testjournal.Repository(t, j, Accounts, repository.Config{})
+		mustExecute(t, other, "42", Deposit(1))
+		a, err := repo.Load(t.Context(), "42", repository.Eventually())
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, a.Version, "it seems to have no events, so it is read again")
+		time.Sleep(2 * time.Minute)
+		mustExecute(t, other, "42", Deposit(1))
+
+		calls := db.Record()
+		a, err = repo.Load(t.Context(), "42", repository.Eventually(), nil)
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, a.Version)
+		read, _ := calls.Units()
+		assert.InDelta(t, 1, read, 0)
+		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+		require.ErrorIs(t, err, journal.ErrConflict)
+		assert.EqualValues(t, 2, mustLoad(t, repo, "42").Version)
+		a, err = other.Load(t.Context(), "42", repository.Eventually())
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, a.Version)
+
+		_, err = repo.Load(t.Context(), "43", repository.Eventually())
+		require.ErrorIs(t, err, journal.ErrNotFound)
+	})
+}
+
 // A refusal costs one unit and one round trip more.
 func TestPackedARefusalIsConfirmedByOneRead(t *testing.T) {
 	t.Parallel()

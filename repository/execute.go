@@ -24,16 +24,23 @@ import (
 // the last conflict. With [WithExpectedVersion], Execute does not start again.
 //
 // Each attempt costs a load and a save: see [Repository.Load] and [Repository.Save]. If the
-// aggregate is in the [Config.Cache], the first attempt costs the save only, and a further attempt
-// reads only new events. If a decision on the cached state refuses, or writes nothing, Execute
-// reads the version. If it is another one, Execute decides again in the same attempt.
+// aggregate is in the [Config.Cache], the first attempt costs the save only. In the layout
+// journal.Packed the first load is eventually consistent, for half of the units, and a further
+// attempt reads only new events. The state may be old, as one of the cache may be. The condition of
+// the commit detects that. If a decision on such a state refuses, or writes nothing, Execute reads
+// what has followed, for one unit or more. If there is a new version, it decides again in the same
+// attempt. Execute loads with strong consistency if there are [WithExpectedVersion] or [WithWrites],
+// in a handler of the aggregate's own events, and for 5 seconds after a stale read of the aggregate.
+//
+// Calls on one aggregate of one repository run one after the other, because only one of them could
+// succeed. A call that takes longer than 500 ms is not waited for.
 //
 // With [WithCommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
 // command now. A decision without events is recorded too; a refusal is not. If the aggregate was
 // deleted since, only ID and Repeated are set.
 //
-// Before Execute returns the refusal of a command with an id, it reads the version in a
+// Before Execute returns the refusal of a command with an id, it reads the next place in a
 // transaction, once for each call. This read waits for a commit in progress, which may contain the
 // event that caused the command. If the version has changed, Execute decides again. If the read
 // fails, Execute returns that error and not the refusal. With [WithExpectedVersion] it does not
@@ -119,10 +126,16 @@ func (e *execution[S]) attempt(ctx context.Context, last *journal.ConflictError)
 			a, err = e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 			return a, nil, err
 		}
-		if again && e.isKnown(a) {
-			e.counters.repeated.Add(1)
-			a.Repeated = true
-			return a, nil, nil
+		if again {
+			known, err := e.isKnown(ctx, a)
+			switch {
+			case err != nil:
+				return Aggregate[S]{}, nil, fmt.Errorf("execute: %w", err)
+			case known:
+				e.counters.repeated.Add(1)
+				a.Repeated = true
+				return a, nil, nil
+			}
 		}
 		next, done, refusal, failed := e.act(ctx, a)
 		if done {
@@ -202,12 +215,12 @@ func (e *execution[S]) goOn(ctx context.Context, a Aggregate[S]) (Aggregate[S], 
 }
 
 // isKnown reports whether a new commit, read after a decision, has executed the command.
-func (e *execution[S]) isKnown(a Aggregate[S]) bool {
-	if e.options.commandID == "" || e.options.expected != nil || !e.journal.Eventual() || !a.knowsCommands() {
-		return false
+func (e *execution[S]) isKnown(ctx context.Context, a Aggregate[S]) (bool, error) {
+	if e.options.commandID == "" || e.options.expected != nil || !e.canGoOn(a) {
+		return false, nil
 	}
-	_, known := a.from().commands.Find(e.options.commandID)
-	return known
+	_, known, err := e.journal.Executed(ctx, e.id, a.from().commands, e.options.commandID)
+	return known, err
 }
 
 // repeated returns the aggregate at the version of an earlier execution of the command, or later.

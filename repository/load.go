@@ -31,22 +31,53 @@ import (
 // commits since. It costs one unit for each 4 KB of both, and two round trips or more.
 //
 // If the aggregate is in the [Config.Cache], Load reads the version and new events.
-// docs/reference/cost.md has the costs.
+// docs/reference/cost.md has the costs. [Eventually] halves them in the layout journal.Packed.
 //
 // Errors: [journal.ErrNotFound] if the aggregate has no events, [*journal.DeletedError] if it was
 // deleted, [*EventError], [*aggregate.InvalidIDError] and the errors of [journal.Journal.Head] and
 // [journal.Journal.Events]. In a handler also [journal.ErrContended], if a transaction on the
 // aggregate did not end within the RetryBudget of [journal.Config].
-func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], error) {
+func (r *Repository[S]) Load(ctx context.Context, id string, given ...LoadOption) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {
 		return Aggregate[S]{}, err
 	}
-	a, err := r.current(ctx, name, 0)
+	a, err := r.loadBy(ctx, name, given)
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
 	return r.sealed(a), nil
+}
+
+// LoadOption configures one call of [Repository.Load]. A nil option has no effect.
+type LoadOption func(*loadOptions)
+
+type loadOptions struct{ eventually bool }
+
+// Eventually lets Load return the aggregate as it was some time ago, usually less than a second: it
+// may lack commits that were acknowledged before. In the layout journal.Packed the load then costs
+// half, and does not use the [Config.Cache]. It includes what this repository has written lately, and
+// in a handler the event. In the layout journal.Classic the option has no effect.
+//
+// A Save of the result is as safe as any other: it returns a conflict if there are later commits.
+func Eventually() LoadOption { return func(o *loadOptions) { o.eventually = true } }
+
+// loadBy returns an aggregate as the options say. The error is [journal.ErrNotFound] if there are no
+// events.
+func (r *Repository[S]) loadBy(ctx context.Context, id aggregate.ID, given []LoadOption) (Aggregate[S], error) {
+	var o loadOptions
+	for _, option := range given {
+		if option != nil {
+			option(&o)
+		}
+	}
+	if o.eventually {
+		// An aggregate that seems to have no events may be new.
+		if a, ok, err := r.peek(ctx, id); err != nil || ok && a.Version > 0 {
+			return a, err
+		}
+	}
+	return r.current(ctx, id, 0)
 }
 
 // LoadAtVersion returns an aggregate as it was after the event with the given number. For 0, it

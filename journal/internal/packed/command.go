@@ -107,25 +107,30 @@ func (p *layout) Command(ctx context.Context, id aggregate.ID, commandID string)
 	return p.executed(ctx, id, commands, commandID)
 }
 
-// executed searches the commands of an aggregate for an id, and its guards if it has any.
+// executed searches the commands of an aggregate for an id, and its guards if it has any. The
+// command has the id as the caller passed it.
 func (p *layout) executed(ctx context.Context, id aggregate.ID, commands *storage.Commands, commandID string) (storage.Command, bool, error) {
-	if c, known := commands.Find(commandID); known || !commands.Guards {
+	key := p.stored(commandID)
+	if c, known := commands.Find(key); known || !commands.Guards {
+		if known {
+			c.ID = commandID
+		}
 		return c, known, nil
 	}
-	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.guardKey(id, commandID))
+	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.guardKey(id, key))
 	if err != nil || it == nil {
 		return storage.Command{}, false, err
 	}
-	stored, ok := table.StringOf(it[attrID])
-	c := storage.Command{ID: stored}
+	c := storage.Command{ID: commandID}
 	var firstOK, versionOK, commitOK bool
 	_, c.CommitID, commitOK = commitOf(it[attrCommit])
 	c.First, firstOK = table.UintOf(it[attrFirst])
 	c.Version, versionOK = table.UintOf(it[attrLast])
+	stored, ok := commandIn(it[attrID])
 	if !ok || !firstOK || !versionOK || !commitOK {
 		return storage.Command{}, false, p.corrupt(p.Config.Tables.Journal, it, "is not the guard of a command")
 	}
-	return c, stored == commandID, nil
+	return c, stored == key, nil
 }
 
 // keepCommands adds the command ids to the row of a snapshot. Before the row is stored, ids for
@@ -167,9 +172,17 @@ func (p *layout) putCommands(ctx context.Context, id aggregate.ID, row table.Ite
 	}
 	var err error
 	if len(dated) > 0 {
-		row[attrID], err = commandsValue(dated)
+		row[attrID], err = p.commandsValue(dated)
 	}
 	return kept.With(version, dated...), err
+}
+
+// commandIn returns the stored command id of an attribute.
+func commandIn(v types.AttributeValue) (stored string, ok bool) {
+	if digest, ok := table.BytesOf(v); ok {
+		return string(digest), true
+	}
+	return table.StringOf(v)
 }
 
 // guardsAtOnce is the number of guards that are written at the same time.
@@ -183,7 +196,7 @@ func (p *layout) guard(ctx context.Context, id aggregate.ID, commands []storage.
 	for _, d := range commands {
 		writes.Go(func() error {
 			it := p.guardKey(id, d.ID)
-			it[attrID] = table.StringValue(d.ID)
+			it[attrID] = p.commandValue(d.ID)
 			it[attrCommit] = commitValue(d.CommitID)
 			it[attrFirst] = table.NumberValue(d.First)
 			it[attrLast] = table.NumberValue(d.Version)

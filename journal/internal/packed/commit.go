@@ -152,7 +152,7 @@ func (c *commit) remember() {
 
 func (c *commit) dated() storage.DatedCommand {
 	return storage.DatedCommand{
-		Command: storage.Command{ID: c.CommandID, CommitID: c.Receipt.CommitID, First: c.Expected + 1, Version: c.Receipt.Version},
+		Command: storage.Command{ID: c.p.stored(c.CommandID), CommitID: c.Receipt.CommitID, First: c.Expected + 1, Version: c.Receipt.Version},
 		At:      c.Receipt.OccurredAt,
 		Keep:    c.p.Config.CommandRetention,
 	}
@@ -160,7 +160,7 @@ func (c *commit) dated() storage.DatedCommand {
 
 func (c *commit) duplicate(earlier storage.Command) error {
 	return &journaltype.DuplicateCommandError{
-		ID: c.Aggregate, CommandID: earlier.ID, CommitID: earlier.CommitID, First: earlier.First, Version: earlier.Version,
+		ID: c.Aggregate, CommandID: c.CommandID, CommitID: earlier.CommitID, First: earlier.First, Version: earlier.Version,
 	}
 }
 
@@ -174,7 +174,7 @@ func (c *commit) Build(at table.Dates) error {
 	case c.CommandID != "":
 		placeholder := c.p.key(c.Aggregate, c.Expected+1)
 		placeholder[attrCommit], placeholder[attrCount] = commitValue(c.Receipt.CommitID), table.NumberValue(0)
-		noted, err := commandsValue([]storage.DatedCommand{c.dated()})
+		noted, err := c.p.commandsValue([]storage.DatedCommand{c.dated()})
 		if err != nil {
 			return fmt.Errorf("append to %s: %w: %w", c.Aggregate, journaltype.ErrInvalidCommit, err)
 		}
@@ -349,7 +349,7 @@ func (p *layout) commitItem(id aggregate.ID, first uint64, commit types.Attribut
 	it[attrTime] = table.NumberValue(at.UnixMilli())
 	it[attrTail] = table.StringValue(partKey(id.Type, p.tailPart(id, at)))
 	if commandID != "" {
-		it[attrID] = table.StringValue(commandID)
+		it[attrID] = p.commandValue(p.stored(commandID))
 		if keep := p.Config.CommandRetention; keep > 0 {
 			it[attrHold] = table.NumberValue(secondsOf(keep))
 		}

@@ -112,7 +112,9 @@ func (it *item) parse(row rows.Row, names journaltype.Attributes) error {
 		case attrCommit:
 			commit = *a
 		case attrID:
-			it.command = textOf(a)
+			if it.command = textOf(a); a.Kind == rows.Binary {
+				it.command = string(a.Binary)
+			}
 		case attrHold:
 			it.hold = wholeOf(a)
 		case attrTime:

@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/google/uuid"
 
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/table"
 )
@@ -20,7 +22,7 @@ type keptCommand struct {
 }
 
 type keptFields struct {
-	ID      string
+	ID      any // a digest or text; see layout.stored
 	Commit  any // 16 bytes or text
 	First   uint64
 	Version uint64
@@ -44,26 +46,65 @@ const arrayOf5 = 0x85
 // UnmarshalCBOR reads an array of either length. The library refuses a length that is not the
 // number of fields.
 func (k *keptCommand) UnmarshalCBOR(encoded []byte) error {
+	var err error
 	if encoded[0] == arrayOf5 {
 		var forever keptForever
-		err := decoding.Unmarshal(encoded, &forever)
+		err = decoding.Unmarshal(encoded, &forever)
 		*k = keptCommand{keptFields: forever.keptFields}
-		return err
+	} else {
+		var limited keptFor
+		err = decoding.Unmarshal(encoded, &limited)
+		*k = keptCommand{limited.keptFields, limited.Hold}
 	}
-	var limited keptFor
-	err := decoding.Unmarshal(encoded, &limited)
-	*k = keptCommand{limited.keptFields, limited.Hold}
+	if err == nil && !k.hasID() {
+		err = errors.New("an id is neither text nor a digest")
+	}
 	return err
+}
+
+func (k *keptCommand) hasID() bool {
+	switch id := k.ID.(type) {
+	case string:
+		return true
+	case []byte:
+		return len(id) == digestBytes
+	}
+	return false
 }
 
 func unmarshalCommands(encoded []byte, into *[]keptCommand) error {
 	return decoding.Unmarshal(encoded, into)
 }
 
-func commandsValue(commands []storage.DatedCommand) (types.AttributeValue, error) {
+// digestBytes is the length of the digest that stands for a command id.
+const digestBytes = 16
+
+// stored returns a command id as the table stores it: a digest, or the text in a table of the first
+// format. The commands of an aggregate are known by this form.
+func (p *layout) stored(commandID string) string {
+	if !p.compresses || commandID == "" {
+		return commandID
+	}
+	sum := engine.CommandDigest(commandID)
+	return string(sum[:digestBytes])
+}
+
+// commandValue returns the attribute value of a stored command id.
+func (p *layout) commandValue(stored string) types.AttributeValue {
+	if p.compresses {
+		return table.BinaryValue([]byte(stored))
+	}
+	return table.StringValue(stored)
+}
+
+func (p *layout) commandsValue(commands []storage.DatedCommand) (types.AttributeValue, error) {
 	stored := make([]any, len(commands))
 	for i, d := range commands {
-		fields := keptFields{ID: d.ID, Commit: packID(d.CommitID), First: d.First, Version: d.Version, Millis: d.At.UnixMilli()}
+		var id any = d.ID
+		if p.compresses {
+			id = []byte(d.ID)
+		}
+		fields := keptFields{ID: id, Commit: packID(d.CommitID), First: d.First, Version: d.Version, Millis: d.At.UnixMilli()}
 		if d.Keep > 0 {
 			stored[i] = keptFor{keptFields: fields, Hold: secondsOf(d.Keep)}
 		} else {
@@ -76,9 +117,15 @@ func commandsValue(commands []storage.DatedCommand) (types.AttributeValue, error
 
 func (k *keptCommand) dated() storage.DatedCommand {
 	c := storage.DatedCommand{
-		Command: storage.Command{ID: k.ID, First: k.First, Version: k.Version},
+		Command: storage.Command{First: k.First, Version: k.Version},
 		At:      time.UnixMilli(k.Millis).UTC(),
 		Keep:    durationOf(k.Hold),
+	}
+	switch id := k.ID.(type) {
+	case string:
+		c.ID = id
+	case []byte:
+		c.ID = string(id)
 	}
 	switch id := k.Commit.(type) {
 	case string:

@@ -2,6 +2,7 @@ package packed
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func datedFor(keep time.Duration) storage.DatedCommand {
 
 func storedCommands(t *testing.T, commands ...storage.DatedCommand) []byte {
 	t.Helper()
-	value, err := commandsValue(commands)
+	value, err := layoutOf().commandsValue(commands) // of a table of the first format
 	require.NoError(t, err)
 	return value.(*types.AttributeValueMemberB).Value
 }
@@ -70,10 +71,39 @@ func TestOnlyACommandIDWithARetentionStoresIt(t *testing.T) {
 	assert.LessOrEqual(t, item("pay", 30*24*time.Hour), item("pay", 0)+6)
 }
 
+func TestACommandIDIsStoredAsADigest(t *testing.T) {
+	t.Parallel()
+	p := layoutOf()
+	p.compresses = true
+	long, short := strings.Repeat("x", 512), "pay"
+	assert.NotEqual(t, p.stored(long), p.stored(short))
+	at := func(commandID string) table.Item {
+		return p.commitItem(aggregate.ID{Type: "a", Value: "b"}, 1, commitValue("c"), time.UnixMilli(0), commandID)
+	}
+	assert.Equal(t, table.ItemSize(at(long)), table.ItemSize(at(short)))
+	it := at(long)
+	it[attrSmall], it[attrCount] = table.BinaryValue([]byte{0x80}), table.NumberValue(1)
+	parsed, err := p.parse(it)
+	require.NoError(t, err)
+	assert.Equal(t, p.stored(long), parsed.command)
+
+	kept := datedFor(time.Hour)
+	kept.ID = p.stored(long)
+	value, err := p.commandsValue([]storage.DatedCommand{kept})
+	require.NoError(t, err)
+	var read []keptCommand
+	require.NoError(t, unmarshalCommands(value.(*types.AttributeValueMemberB).Value, &read))
+	assert.Equal(t, kept, read[0].dated())
+	id := aggregate.ID{Type: "a", Value: "b"}
+	assert.Equal(t, layoutOf().guardKey(id, long), p.guardKey(id, kept.ID), "both formats have the same guards")
+}
+
 func TestDamagedCommandIDsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, damaged := range map[string]any{
 		"four elements":       []any{"pay", "c", 7, 8},
+		"a number as id":      []any{7, "c", 7, 8, 9},
+		"a short digest":      []any{[]byte("short"), "c", 7, 8, 9},
 		"seven elements":      []any{"pay", "c", 7, 8, 9, 10, 11},
 		"no array":            7,
 		"a retention below 0": []any{"pay", "c", 7, 8, 9, -1},

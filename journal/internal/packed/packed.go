@@ -120,8 +120,13 @@ func (p *layout) snapshotKey(id aggregate.ID, which int) table.Item {
 
 func (p *layout) DescriptorKey() table.Item { return p.keyIn(engine.DescriptorPartition, "0") }
 
-func (p *layout) guardKey(id aggregate.ID, commandID string) table.Item {
-	sum := engine.CommandDigest(commandID)
+// guardKey returns the key of the guard of a stored command id.
+func (p *layout) guardKey(id aggregate.ID, stored string) table.Item {
+	sum := []byte(stored)
+	if !p.compresses || len(stored) != digestBytes {
+		digest := engine.CommandDigest(stored)
+		sum = digest[:]
+	}
 	number := new(big.Int).SetBytes(sum[:15]) // 120 bits are at most 37 digits, of DynamoDB's 38
 	return p.keyIn(partitionOf(id), "-"+number.Add(number, big.NewInt(1)).String())
 }

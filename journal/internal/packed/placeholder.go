@@ -26,7 +26,7 @@ const (
 func (c *commit) replace(ctx context.Context, placeholder *item, stored table.Item) error {
 	c.noted, c.guards = nil, placeholder.guards
 	for _, d := range placeholder.commands() {
-		if d.ID == c.CommandID {
+		if d.ID == c.p.stored(c.CommandID) {
 			return c.duplicate(d.Command)
 		}
 		if d.IsKept(c.p.Config.Now()) {
@@ -67,7 +67,7 @@ func (c *commit) note(ctx context.Context) error {
 	if len(c.Events) == 0 {
 		all = append(all[:len(all):len(all)], c.dated())
 	}
-	value, err := commandsValue(all)
+	value, err := c.p.commandsValue(all)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (c *commit) note(ctx context.Context) error {
 		}
 		c.guards = true
 		all = all[len(c.noted):]
-		if value, err = commandsValue(all); err != nil {
+		if value, err = c.p.commandsValue(all); err != nil {
 			return err
 		}
 	}

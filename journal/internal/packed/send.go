@@ -37,7 +37,7 @@ func (c *commit) Redate(now time.Time) {
 	for _, it := range c.items {
 		if len(c.Events) > 0 {
 			it[attrTime] = table.NumberValue(now.UnixMilli())
-		} else if noted, err := commandsValue(append(slices.Clip(c.noted), c.dated())); err == nil && len(c.noted) < fewNoted {
+		} else if noted, err := c.p.commandsValue(append(slices.Clip(c.noted), c.dated())); err == nil && len(c.noted) < fewNoted {
 			it[attrNoted] = noted
 		}
 	}
