@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -41,6 +42,40 @@ func (b *bench) commitCPU(ctx context.Context) error {
 				return err
 			})
 		},
+	)
+}
+
+// packedCommitCPU compares the processor time of Save of one event in the packed layout with that
+// of the PutItem of the same item before compression. It does so for an event that is too small to
+// be compressed, and for one of 1 KB.
+func (b *bench) packedCommitCPU(ctx context.Context) error {
+	for _, of := range []struct {
+		name  string
+		bytes int
+	}{{"packed-commit1-cpu", eventBytes}, {"packed-commit1-cpu-1kb", 1000}} {
+		if err := b.packedCommitCPUOf(ctx, of.name, of.bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) packedCommitCPUOf(ctx context.Context, name string, bytes int) error {
+	memory, err := (&bench{client: dynamotest.Open().Client(), pairs: b.pairs, many: b.many}).inPacked(ctx)
+	if err != nil {
+		return err
+	}
+	save, err := memory.saver(ctx, name, "ours", bytes, 1)
+	if err != nil {
+		return err
+	}
+	bare := memory.barePacked(name)
+	list := events(1, bytes)
+	return alternate(name, b.many, cost,
+		func(int) (time.Duration, error) {
+			return cpuOf(func() error { return bare.commit(ctx, list) })
+		},
+		func(int) (time.Duration, error) { return cpuOf(save) },
 	)
 }
 

@@ -82,6 +82,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"commit1", func(ctx context.Context) error { return b.commit(ctx, "commit1", 1) }},
 		{"commit10", func(ctx context.Context) error { return b.commit(ctx, "commit10", 10) }},
 		{"commit1-cpu", b.commitCPU},
+		{"packed-commit1-cpu", b.packedCommitCPU},
 		{"packed-commit1", func(ctx context.Context) error { return b.packedCommit(ctx, "packed-commit1", 1) }},
 		{"packed-commit10", func(ctx context.Context) error { return b.packedCommit(ctx, "packed-commit10", 10) }},
 		{"packed-vs-classic", b.packedVersusClassic},

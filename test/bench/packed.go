@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/fxamacker/cbor/v2"
 	"github.com/google/uuid"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
@@ -41,19 +43,22 @@ func (b *bench) packedCommit(ctx context.Context, name string, n int) error {
 	if err != nil {
 		return err
 	}
-	save, err := b.saver(ctx, name, "ours", n)
+	save, err := b.saver(ctx, name, "ours", eventBytes, n)
 	if err != nil {
 		return err
 	}
-	bare := &barePacked{
-		client: b.client, id: aggregate.ID{Type: name, Value: "bare"},
-		tail: name + "/" + strconv.Itoa(b.j.Internal().Shard(aggregate.ID{Type: name, Value: "bare"})), version: 1,
-	}
+	bare := b.barePacked(name)
 	list := events(n, eventBytes)
 	return alternate(name, b.pairs, cost,
 		func(int) (time.Duration, error) { return timed(func() error { return bare.commit(ctx, list) }) },
 		func(int) (time.Duration, error) { return timed(save) },
 	)
+}
+
+// barePacked returns a writer for an aggregate of that type.
+func (b *bench) barePacked(aggregateType string) *barePacked {
+	id := aggregate.ID{Type: aggregateType, Value: "bare"}
+	return &barePacked{client: b.client, id: id, tail: aggregateType + "/" + strconv.Itoa(b.j.Internal().Shard(id)), version: 1}
 }
 
 // packedVersusClassic compares Save of one event in the classic layout with the same in the packed
@@ -64,11 +69,11 @@ func (b *bench) packedVersusClassic(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	classic, err := b.saver(ctx, name, "x", 1)
+	classic, err := b.saver(ctx, name, "x", eventBytes, 1)
 	if err != nil {
 		return err
 	}
-	packed, err := p.saver(ctx, name, "x", 1)
+	packed, err := p.saver(ctx, name, "x", eventBytes, 1)
 	if err != nil {
 		return err
 	}
@@ -78,8 +83,8 @@ func (b *bench) packedVersusClassic(ctx context.Context) error {
 	)
 }
 
-// saver creates an aggregate, and returns a function that saves n more events of it.
-func (b *bench) saver(ctx context.Context, aggregateType, id string, n int) (save func() error, err error) {
+// saver creates an aggregate, and returns a function that saves n more events of that size.
+func (b *bench) saver(ctx context.Context, aggregateType, id string, bytes, n int) (save func() error, err error) {
 	repo, err := repository.New(b.j, define(aggregateType), repository.Config{Snapshots: repository.Never})
 	if err != nil {
 		return nil, err
@@ -88,7 +93,7 @@ func (b *bench) saver(ctx context.Context, aggregateType, id string, n int) (sav
 	if err == nil {
 		acc, err = repo.Save(ctx, acc, events(1, eventBytes))
 	}
-	list := events(n, eventBytes)
+	list := events(n, bytes)
 	return func() (err error) {
 		acc, err = repo.Save(ctx, acc, list)
 		return err
@@ -223,7 +228,7 @@ func (w *barePacked) commit(ctx context.Context, list aggregate.Events[account])
 		return err
 	}
 	place := "e"
-	if len(list) > 1 { // more than 1 KB
+	if len(joined) > 900 { // the item has more than 1 KB
 		place = "E"
 	}
 	commitID := uuid.New()
@@ -242,6 +247,14 @@ func (w *barePacked) commit(ctx context.Context, list aggregate.Events[account])
 	return err
 }
 
+var zstdReader = func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil)
+	if err != nil {
+		panic(err) // there are no options
+	}
+	return d
+}()
+
 func eventsOf(it item) (events []packedEvent, err error) {
 	stored, ok := it["e"].(*types.AttributeValueMemberB)
 	if !ok {
@@ -250,7 +263,13 @@ func eventsOf(it item) (events []packedEvent, err error) {
 	if !ok {
 		return nil, errors.New("an item has no events")
 	}
-	return events, cbor.Unmarshal(stored.Value, &events)
+	plain := stored.Value
+	if bytes.HasPrefix(plain, []byte{0x28, 0xB5, 0x2F, 0xFD}) { // a frame of zstd
+		if plain, err = zstdReader.DecodeAll(plain, nil); err != nil {
+			return nil, err
+		}
+	}
+	return events, cbor.Unmarshal(plain, &events)
 }
 
 // barePackedLoad reads the items of an aggregate with a strongly consistent query, and decodes and

@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +52,7 @@ type Written struct {
 func (Written) EventType() string   { return "document.written.v1" }
 func (e Written) Apply(d *Document) { d.Text = text[:e.State] }
 
-var text = strings.Repeat("x", 100_000)
+var text = sample(0, 100_000)
 
 var Documents = aggregate.Define[Document]("document", Written{})
 
@@ -68,10 +67,13 @@ var (
 )
 
 // written returns an event with a payload of the given size.
-func written(event, state int) aggregate.Event[Document] {
+func written(event, state int) aggregate.Event[Document] { return writtenAs(1, event, state) }
+
+// writtenAs returns events with other texts for other numbers.
+func writtenAs(number, event, state int) aggregate.Event[Document] {
 	e := Written{State: state}
 	payload, _ := aggregate.JSON.Marshal(e)
-	e.Pad = strings.Repeat("x", event-len(payload))
+	e.Pad = sample(number, event-len(payload))
 	return e
 }
 
@@ -82,12 +84,16 @@ type world struct {
 	j  *journal.Journal
 }
 
+// newWorld returns a world whose journal does not compress.
 func newWorld(t *testing.T, layout journal.Layout) world {
 	t.Helper()
 	db := dynamotest.New(t)
 	config := journal.Config{Shards: 4, Layout: layout}
-	j := testjournal.New(t, db.Client(), config)
-	return world{t, db, j}
+	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
+	if layout == journal.Packed {
+		setFirstFormat(t, db)
+	}
+	return world{t, db, testjournal.Open(t, db.Client(), config)}
 }
 
 func (w world) repository(config repository.Config) *repository.Repository[Document] {
@@ -104,10 +110,13 @@ func (w world) with(state, n, size int) world {
 	if n == 0 {
 		return w
 	}
-	event, err := Documents.Encode(written(size, state))
-	require.NoError(w.t, err)
 	for head := 1; n > 0; {
-		events := slices.Repeat([]storage.Event{{Type: event.Type, Payload: event.Payload}}, min(n, 50))
+		events := make([]storage.Event, min(n, 50))
+		for i := range events {
+			event, err := Documents.Encode(writtenAs(head+i, size, state))
+			require.NoError(w.t, err)
+			events[i] = storage.Event{Type: event.Type, Payload: event.Payload}
+		}
 		testjournal.Append(w.t, w.j, storage.Commit{
 			Aggregate: document, Expected: uint64(head), Events: events,
 		})
@@ -202,12 +211,13 @@ func (w world) saved(n, event, state int, policy repository.SnapshotPolicy) bill
 func several(n, event, state int) aggregate.Events[Document] {
 	events := make(aggregate.Events[Document], n)
 	for i := range events {
-		events[i] = written(event, state)
+		events[i] = writtenAs(i+1, event, state)
 	}
 	return events
 }
 
-func packedCommits(t *testing.T) string {
+// packedCommits returns the table of commits in the packed layout, in worlds of one kind.
+func packedCommits(t *testing.T, newWorld func(*testing.T) world) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("| events | of KB | journal | journal-tail-index | in all | the first of an aggregate |")
@@ -217,7 +227,7 @@ func packedCommits(t *testing.T) string {
 	b.WriteString("\n" + strings.Repeat("|---", 6+len(stateSizes)) + "|\n")
 	for _, event := range eventSizes {
 		for _, n := range []int{1, 10} {
-			w := newWorld(t, journal.Packed)
+			w := newWorld(t)
 			first := w.bill(func(ctx context.Context) error {
 				_, err := w.repository(repository.Config{}).Save(ctx, repository.Aggregate[Document]{ID: document}, several(n, event, 0))
 				return err
@@ -228,7 +238,7 @@ func packedCommits(t *testing.T) string {
 			fmt.Fprintf(&b, "| %d | %s | %g | %g | **%g** | **%g** |",
 				n, kb(event), next.writes["journal"], next.writes["journal-tail-index"], next.write, first.write)
 			for _, state := range stateSizes {
-				with := newWorld(t, journal.Packed).with(state, 0, 0).saved(n, event, state, repository.Every(1))
+				with := newWorld(t).with(state, 0, 0).saved(n, event, state, repository.Every(1))
 				assert.Equal(t, 2, with.trips)
 				fmt.Fprintf(&b, " %g |", with.write)
 			}
@@ -241,7 +251,8 @@ func packedCommits(t *testing.T) string {
 func loads(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString(header([]string{"state KB", "events since its snapshot", "of KB"}, "round trips", "read units"))
+	names, line, _ := strings.Cut(header([]string{"state KB", "events since its snapshot", "of KB"}, "round trips", "read units"), "\n")
+	b.WriteString(names + " the same, compressed |\n" + strings.TrimSuffix(line, "\n") + "---|\n")
 	row := func(state, n, event int) {
 		size := ""
 		if n > 0 {
@@ -249,15 +260,10 @@ func loads(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "| %s | %d | %s |", kb(state), n, size)
 		for _, layout := range layouts {
-			w := newWorld(t, layout).with(state, n, event)
-			r := w.repository(repository.Config{})
-			bill := w.bill(func(ctx context.Context) error {
-				_, err := r.Load(ctx, id)
-				return err
-			})
+			bill := newWorld(t, layout).with(state, n, event).loaded()
 			fmt.Fprintf(&b, " %d | %g |", bill.trips, bill.read)
 		}
-		b.WriteString("\n")
+		fmt.Fprintf(&b, " %g |\n", compressing(t).with(state, n, event).loaded().read)
 	}
 	for _, state := range stateSizes {
 		row(state, 0, 1_000)
@@ -493,7 +499,7 @@ func TestThePageOfCostsSaysWhatDynamoDBBills(t *testing.T) {
 	require.NoError(t, err)
 	text := string(stored)
 	tables := map[string]string{
-		"commit-classic": classicCommits(t), "commit-packed": packedCommits(t),
+		"commit-classic": classicCommits(t), "commit-packed": packedCommits(t, plain), "commit-compressed": packedCommits(t, compressing),
 		"load":           loads(t),
 		"other":          others(t),
 		"handling":       handlings(t),

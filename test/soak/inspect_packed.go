@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"bytes"
 	"context"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/fxamacker/cbor/v2"
 	"github.com/google/uuid"
+	"github.com/klauspost/compress/zstd"
 )
 
 // packedEvent is an event in the item of a commit.
@@ -22,6 +24,22 @@ type packedEvent struct {
 	Encoding string
 }
 
+var zstdReader = func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil)
+	if err != nil {
+		panic(err) // there are no options
+	}
+	return d
+}()
+
+// zstdContent returns the content of a frame of zstd, and any other value as it is.
+func zstdContent(stored []byte) ([]byte, error) {
+	if !bytes.HasPrefix(stored, []byte{0x28, 0xB5, 0x2F, 0xFD}) {
+		return stored, nil
+	}
+	return zstdReader.DecodeAll(stored, nil)
+}
+
 // packedRows returns the events in the items of commits. docs/reference/schema.md describes them.
 func (w *running) packedRows(ctx context.Context, only string, see func(id string, r row)) error {
 	return w.scanPacked(ctx, "journal", only, func(id, place string, it map[string]types.AttributeValue) {
@@ -33,8 +51,13 @@ func (w *running) packedRows(ctx context.Context, only string, see func(id strin
 		if !ok || !isCommit(place) {
 			return // removed, or the item of a command
 		}
+		plain, err := zstdContent(stored.Value)
+		if err != nil {
+			w.truth.report(Lost, "the events from %d on of thing %s cannot be decompressed: %v", first, id, err)
+			return
+		}
 		var events []packedEvent
-		if err := cbor.Unmarshal(stored.Value, &events); err != nil || uint64(len(events)) != count {
+		if err := cbor.Unmarshal(plain, &events); err != nil || uint64(len(events)) != count {
 			w.truth.report(Lost, "the %d events from %d on of thing %s cannot be read, %d are there: %v", count, first, id, len(events), err)
 			return
 		}

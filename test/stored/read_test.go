@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -445,4 +446,19 @@ func (r *reader) deliverNewEvents() {
 	}
 	r.checkSums()
 	checkStates(r, r.accounts, false)
+}
+
+// The fixtures contain both formats of the packed layout.
+func TestTheLayoutCompressesFromTheSecondFormatOn(t *testing.T) {
+	t.Parallel()
+	for version, format := range map[string]string{"v0.1.0": "1", "v0.2.0": "2"} {
+		folder := filepath.Join(fixtures, version, string(journal.Packed))
+		for _, table := range []string{"journal.json", "snapshot.json"} {
+			items := string(read(t, filepath.Join(folder, table)))
+			assert.Equal(t, format == "2", strings.Contains(items, `"KLUv/`), "the first bytes of a frame in base64")
+			if table == "journal.json" {
+				assert.Regexp(t, `"millrace_format":\s*\{"N":\s*"`+format+`"\}`, items)
+			}
+		}
+	}
 }

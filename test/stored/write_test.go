@@ -36,6 +36,7 @@ const (
 	truncated = "truncated"
 	deleted   = "deleted"
 	odd       = "odd id/é-1"
+	short     = "short"
 	payer     = "payer"
 	payee     = "payee"
 	destroyed = "destroyed"
@@ -128,6 +129,10 @@ func (w *writer) writeAccounts() {
 	execute(w, w.accounts, deleted, deposits(2)...)
 	execute(w, w.accounts, odd, Opened{"Zoë"}, Noted{strings.Repeat("This text is so long that it is compressed. ", 50)}, Deposited{7})
 	execute(w, w.accounts, odd, Noted{incompressible(3000)})
+	if w.Layout == journal.Packed {
+		// Too short for the encoding, but not for the layout. The fifth event stores a snapshot.
+		execute(w, w.accounts, short, append(deposits(3), Noted{strings.Repeat("The layout compresses this text. ", 25)})...)
+	}
 	execute(w, w.accounts, payer, deposits(3)...)
 	w.pay()
 	w.saveSeveral()

@@ -42,7 +42,7 @@ var (
 )
 
 func newEncoder() *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true),
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true), zstd.WithAllLitEntropyCompression(true),
 		zstd.WithWindowSize(longestWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(min(codersAtOnce, runtime.GOMAXPROCS(0))))
 	if err != nil {
 		panic(err) // the options are constant

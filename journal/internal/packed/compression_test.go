@@ -310,4 +310,3 @@ func FuzzCompressedEvents(f *testing.F) {
 		}
 	})
 }
-
