@@ -167,7 +167,7 @@ func TestOpenLeavesTablesOfALaterFormatAlone(t *testing.T) {
 			key, newest = item{"pkey": text("millrace"), "skey": number(0)}, 2
 		}
 		s.change(t, s.Config().Tables.Journal, key, item{
-			"millrace_format": number(newest + 1), "millrace_shards": nil, // a later format may omit them
+			"millrace_format": number(newest + 1), "millrace_shards": nil, // it may omit them
 		})
 
 		_, err := journal.Open(t.Context(), s.client, s.Config())

@@ -220,7 +220,8 @@ func TestPackedCompressedTablesReturnWhatPlainOnesDo(t *testing.T) {
 				_, err := archive.Export(t.Context(), j, &archives[i], archive.ExportOptions{Concurrency: 1})
 				require.NoError(t, err)
 			}
-			_, ofPlain, _ := strings.Cut(archives[0].String(), "\n") // the first line has the time of the export
+			// The first line has the time of the export.
+			_, ofPlain, _ := strings.Cut(archives[0].String(), "\n")
 			_, ofCompressed, _ := strings.Cut(archives[1].String(), "\n")
 			require.Equal(t, ofPlain, ofCompressed)
 			for _, format := range []int64{1, 2} {

@@ -49,14 +49,18 @@ func compressing(t *testing.T) world {
 // of names of fields and of random ids.
 func sample(seed, size int) string {
 	random := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // it is no secret
+	ulid := func() string {
+		text := []byte("01H42K--------------------")
+		for i := 6; i < len(text); i++ {
+			text[i] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"[random.IntN(32)]
+		}
+		return string(text)
+	}
 	var b strings.Builder
 	for b.Len() < size {
-		b.WriteString("'01H42K")
-		for range 20 {
-			b.WriteByte("0123456789ABCDEFGHJKMNPQRSTVWXYZ"[random.IntN(32)])
-		}
-		fmt.Fprintf(&b, "':{'user_account_id':{'value':'01890535-%04x-%04x-%04x-%012x'},'role':'Admin'},",
-			random.IntN(1<<16), random.IntN(1<<16), random.IntN(1<<16), random.Int64N(1<<48))
+		member := ulid()
+		fmt.Fprintf(&b, "'%s':'%s','%s':{'id':'%s','user_account_id':{'value':'01890535-%04x-%04x-%04x-%012x'},'role':'Admin'},",
+			ulid(), member, member, member, random.IntN(1<<16), random.IntN(1<<16), random.IntN(1<<16), random.Int64N(1<<48))
 	}
 	return b.String()[:size]
 }
