@@ -2,6 +2,7 @@ package repository_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -110,14 +111,20 @@ func TestAFailedReadDoesNotMakeTheOwnCommitOfACommandCountAsRepeated(t *testing.
 						}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 						accounts := s.accounts(t, repository.Config{})
 						var a repository.Aggregate[Account]
+						var err error
 						if transaction {
 							var tx repository.Transaction
 							p := accounts.AddTo(&tx, "42")
-							require.NoError(t, tx.Execute(t.Context(), func() error { p.Append(Deposited{5}); return nil }, pay))
+							err = tx.Execute(t.Context(), func() error { p.Append(Deposited{5}); return nil }, pay)
 							a = p.Aggregate()
 						} else {
-							a = mustExecute(t, accounts, "42", Deposit(5), pay)
+							a, err = accounts.Execute(t.Context(), "42", Deposit(5), pay)
 						}
+						if errors.Is(err, journal.ErrOutcomeUnknown) {
+							n-- // the pauses were so long that nothing was read after the cut
+							continue
+						}
+						require.NoError(t, err)
 						assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), "request %d", n)
 						requests = len(s.calls.Calls())
 					}

@@ -82,7 +82,7 @@ func (m *millrace) appendTo(ctx context.Context, id string, texts []string, snap
 
 func (m *millrace) load(ctx context.Context, id string) (loaded, error) {
 	start := time.Now()
-	doc, err := m.Load(ctx, id)
+	doc, err := m.Load(ctx, id, repository.Eventually()) // as event-store-adapter loads
 	took := time.Since(start)
 	m.known[id] = doc
 	return loaded{took: took, events: int(doc.Version), text: doc.State.Text}, err
