@@ -11,8 +11,8 @@ import (
 type Config struct {
 	// Snapshots chooses the commits that store the state together with their events. Default: nil,
 	// by cost: a commit of Execute stores the state if that costs less than it saves, from what its
-	// own load has replayed; docs/design/snapshots.md has the rule. A call that did not load, because
-	// the state was in the Cache, stores none. With Redundancy the default is Every(100).
+	// own load has replayed; docs/design/snapshots.md has the rule. A call that did not load,
+	// because the state was in the Cache, stores none. With Redundancy the default is Every(100).
 	Snapshots SnapshotPolicy
 
 	// IgnoreSnapshots makes loads replay all events. They use no stored snapshot, neither the one
@@ -66,8 +66,9 @@ type Config struct {
 	// MaxAttempts limits how often [Repository.Execute] and [Transaction.Execute] load and decide
 	// when other writers are faster. A pause is as long as the attempt took, at least 2 ms, times
 	// the number of new events, up to 8. It doubles with each attempt, up to about 100 ms; with the
-	// default the pauses take up to 4.9 seconds in total. Against one writer that never pauses, about four in five attempts fail. So a number far below the default
-	// fails for aggregates that are only busy. Default: 50.
+	// default the pauses take up to 4.9 seconds in total. Against one writer that never pauses,
+	// about four in five attempts fail. So a number far below the default fails for aggregates that
+	// are only busy. Default: 50.
 	MaxAttempts int
 
 	// Logger receives reports of snapshots that a commit did not store or a load could not use, and

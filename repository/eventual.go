@@ -69,8 +69,8 @@ func (r *Repository[S]) goOn(ctx context.Context, base Aggregate[S], each func(*
 	return a, err
 }
 
-// replayOn applies the commits after the version of an aggregate, with their command ids. It returns
-// engine.ErrDiscard if there are too many events, or if some were removed.
+// replayOn applies the commits after the version of an aggregate, with their command ids. It
+// returns engine.ErrDiscard if there are too many events, or if some were removed.
 func (r *Repository[S]) replayOn(ctx context.Context, a *Aggregate[S], each func(*journal.Record)) error {
 	var left skipped
 	from := storage.Loaded{Version: a.Version, Commands: a.from().commands}
@@ -92,9 +92,9 @@ const (
 	// mostRecent is the number of aggregates in recent.
 	mostRecent = 1000
 	// distrust is how long an aggregate is read with strong consistency after an eventually
-	// consistent read of it was old. Such a read costs a conflict, and its saving is half of a load.
-	// So it pays while fewer than about 29 % of the commits fail for that reason, or 7 % of large
-	// ones.
+	// consistent read of it was old. Such a read costs a conflict, and its saving is half of a
+	// load. So it pays while fewer than about 29 % of the commits fail for that reason, or 7 % of
+	// large ones.
 	distrust = 5 * time.Second
 )
 

@@ -194,7 +194,8 @@ func runStaleCommands(t *testing.T, seed uint64) {
 	}
 }
 
-// Several writers with stale reads: no withdrawal is lost, doubled, or made on money that is not there.
+// Several writers with stale reads: no withdrawal is lost, doubled, or made on money that is not
+// there.
 func TestPackedWritersWithStaleReadsKeepTheRules(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {

@@ -29,8 +29,9 @@ import (
 // attempt reads only new events. The state may be old, as one of the cache may be. The condition of
 // the commit detects that. If a decision on such a state refuses, or writes nothing, Execute reads
 // what has followed, for one unit or more. If there is a new version, it decides again in the same
-// attempt. Execute loads with strong consistency if there are [WithExpectedVersion] or [WithWrites],
-// in a handler of the aggregate's own events, and for 5 seconds after a stale read of the aggregate.
+// attempt. Execute loads with strong consistency if there are [WithExpectedVersion] or
+// [WithWrites], in a handler of the aggregate's own events, and for 5 seconds after a stale read of
+// the aggregate.
 //
 // Calls on one aggregate of one repository run one after the other, because only one of them could
 // succeed. A call that takes longer than 500 ms is not waited for.

@@ -56,14 +56,14 @@ type loadOptions struct{ eventually bool }
 
 // Eventually lets Load return the aggregate as it was some time ago, usually less than a second: it
 // may lack commits that were acknowledged before. In the layout journal.Packed the load then costs
-// half, and does not use the [Config.Cache]. It includes what this repository has written lately, and
-// in a handler the event. In the layout journal.Classic the option has no effect.
+// half, and does not use the [Config.Cache]. It includes what this repository has written lately,
+// and in a handler the event. In the layout journal.Classic the option has no effect.
 //
 // A Save of the result is as safe as any other: it returns a conflict if there are later commits.
 func Eventually() LoadOption { return func(o *loadOptions) { o.eventually = true } }
 
-// loadBy returns an aggregate as the options say. The error is [journal.ErrNotFound] if there are no
-// events.
+// loadBy returns an aggregate as the options say. The error is [journal.ErrNotFound] if there are
+// no events.
 func (r *Repository[S]) loadBy(ctx context.Context, id aggregate.ID, given []LoadOption) (Aggregate[S], error) {
 	var o loadOptions
 	for _, option := range given {

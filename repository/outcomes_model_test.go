@@ -67,8 +67,8 @@ func (c cell) asksFirst() bool { return c.call == byExecute }
 // command for several aggregates belongs to none of them.
 func (c cell) hasCommands() bool { return c.call == byExecute && c.layout == journal.Packed }
 
-// goesOn reports whether the call reads only new commits after a decision, and searches them for its
-// command. It can do that if a layout has the commits under their numbers.
+// goesOn reports whether the call reads only new commits after a decision, and searches them for
+// its command. It can do that if a layout has the commits under their numbers.
 func (c cell) goesOn() bool {
 	return c.call == byExecute && c.layout == journal.Packed && c.version == anyVersion
 }

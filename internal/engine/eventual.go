@@ -96,10 +96,12 @@ func (j *Engine) Continue(
 }
 
 // Next reports whether anything is in the place after a version, which must be proven as in
-// Unchanged: a commit, commands without events, or a tombstone. It reads the place in a transaction,
-// so it waits for a commit in progress. It costs two read units, or more if a commit is there.
+// Unchanged: a commit, commands without events, or a tombstone. It reads the place in a
+// transaction, so it waits for a commit in progress. It costs two read units, or more if a commit
+// is there.
 //
-// Errors: ErrRestored, ErrThrottled, ErrContended, ErrTableMissing, ErrAccess, and the error of ctx.
+// Errors: ErrRestored, ErrThrottled, ErrContended, ErrTableMissing, ErrAccess, and the error of
+// ctx.
 func (j *Engine) Next(ctx context.Context, id aggregate.ID, version uint64) (bool, error) {
 	there, err := j.Layout.(eventual).Next(ctx, id, version)
 	if err != nil {

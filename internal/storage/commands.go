@@ -110,12 +110,14 @@ type Loaded struct {
 
 // Worth is what a load has read, from which follows whether a snapshot pays.
 type Worth struct {
-	// Commits, Bytes and Units are the number of the commits that the load has replayed, their size,
-	// and the read units that they cost. In the classic layout Commits is the number of events.
+	// Commits, Bytes and Units are the number of the commits that the load has replayed, their
+	// size, and the read units that they cost. In the classic layout Commits is the number of
+	// events.
 	Commits, Bytes int
 	Units          float64
 	Head           HeadSize // in the classic layout
 }
 
-// HeadSize is the size of a head in bytes, and of the state in it. Both are 0 if they are not known.
+// HeadSize is the size of a head in bytes, and of the state in it. Both are 0 if they are not
+// known.
 type HeadSize struct{ Item, State int }

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -37,16 +37,17 @@ const (
 	utilization   = 0.7 // of provisioned capacity
 )
 
-// All examples have these values: events of 1 KB, one for each commit, states of 10 KB, 100 events
-// for each aggregate and snapshot.
+// All examples have these values: events of 1 KB, one for each commit, 100 events for each
+// aggregate, and states that reach 10 KB with the tenth event.
 const (
-	eventKB, stateKB   = "1", "10"
 	eventsPerAggregate = 100
-	eventsPerSnapshot  = 100
+	fullState          = 10_000
+	fullStateAt        = 10
 	consumers          = 2     // groups: a projection, and one with a handler
 	heartbeats         = 0.4   // write units a second, for each member and group
 	overhead           = 100.0 // bytes of each item and index entry that DynamoDB bills
-	metadataBytes      = 250.0 // of an item beside its payload, as the page of costs says
+	rareAccess         = 1.25  // what requests of a table in Standard-IA cost, times those of Standard
+	rareStorage        = 0.10  // of a GB in Standard-IA, a month
 )
 
 // example is a load, and the deployment that serves it.
@@ -57,20 +58,30 @@ type example struct {
 
 var examples = []example{{10, 16, 2}, {100, 16, 2}, {500, 16, 4}, {5_000, 32, 16}}
 
-// figures holds figures of the page of costs, docs/reference/cost.md.
+// figures holds what an event costs: by measurement of commands, and from the page of costs,
+// docs/reference/cost.md.
 type figures struct {
-	commit, first, snapshot, load, projection, position float64
-	bytes                                               float64 // of an event in the tables
+	commit, snapshot, load, projection, claim, position float64
+	bytes                                               float64 // of an event in the tables, with states
+	journal                                             float64 // of these, in the journal and its indexes
+	truncate, removed                                   float64 // write units for the truncation of an event, and bytes
 }
 
 func TestThePageOfSizingComputesWithTheFiguresOfThePageOfCosts(t *testing.T) {
 	t.Parallel()
-	packed, classic := packedFigures(t), classicFigures(t)
+	packed, json, classic := measured(t, plain(t)), measured(t, compressing(t)), measured(t, newWorld(t, journal.Classic))
+	e := examples[2]
 	compareTables(t, sizingPage, map[string]string{
-		"sizing-units": packed.units(), "sizing-examples": packed.examples(), "sizing-parts": packed.parts(examples[2]),
-		"sizing-process": processUnits(t), "sizing-layouts": compared(packed, classic, examples[2]),
+		"sizing-units": units(packed, json), "sizing-examples": packed.examples(), "sizing-parts": parts(packed, json, e),
+		"sizing-process": processUnits(t), "sizing-layouts": compared(packed, json, classic, e), "sizing-storage": twelfthMonth(packed, json, e),
 	})
 	compareTables(t, readmePage, map[string]string{"sizing-readme": packed.savings()})
+	for _, goal := range []struct {
+		figures
+		most float64
+	}{{packed, 5_300}, {json, 4_100}, {classic, 16_000}} {
+		assert.LessOrEqual(t, onDemand(sum(goal.of(e))), goal.most)
+	}
 }
 
 // compareTables compares the tables of a page with the computed ones, or writes them with -update.
@@ -113,7 +124,7 @@ func TestThePageOfSizingComparesOnDemandWithProvisioned(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(sizingPage)
 	require.NoError(t, err)
-	write, read := sum(packedFigures(t).of(examples[2]))
+	write, read := sum(measured(t, plain(t)).of(examples[2]))
 	all := hours * (write*writeCapacity + read*readCapacity)
 	text := strings.Join(strings.Fields(string(page)), " ")
 	for _, sentence := range []string{
@@ -125,28 +136,57 @@ func TestThePageOfSizingComparesOnDemandWithProvisioned(t *testing.T) {
 	}
 }
 
-func packedFigures(t *testing.T) (f figures) {
-	f.commit = cost(t, "commit-packed", "in all", "1", eventKB)
-	f.first = cost(t, "commit-packed", "the first of an aggregate", "1", eventKB) - f.commit
-	f.snapshot = cost(t, "commit-packed", "with a snapshot of "+stateKB+" KB", "1", eventKB) - f.commit
-	f.load = (cost(t, "load", "read units, packed", stateKB, "0") + cost(t, "load", "read units, packed", stateKB, "100", eventKB)) / 2
-	f.bytes = stored(t, journal.Packed) + (10_000+metadataBytes+overhead)/eventsPerAggregate
-	return f.consumed(t)
-}
-
-func classicFigures(t *testing.T) (f figures) {
-	f.commit = cost(t, "commit-classic", "in all", eventKB, stateKB)
-	f.snapshot = cost(t, "commit-classic", "with a snapshot", eventKB, stateKB) - f.commit
-	f.load = (cost(t, "load", "read units, classic", stateKB, "0") + cost(t, "load", "read units, classic", stateKB, "100", eventKB)) / 2
-	const copies = 2 // of a state: in the head and in its index
-	f.bytes = stored(t, journal.Classic) + copies*(10_000+metadataBytes+overhead)/eventsPerAggregate
-	return f.consumed(t)
-}
-
-func (f figures) consumed(t *testing.T) figures {
-	f.projection = cost(t, "handling", "write units", "a projection, an event")
+// measured returns what commands cost that are executed on new aggregates without a cache, with the
+// default for snapshots, and what consumers cost.
+func measured(t *testing.T, w world) (f figures) {
+	t.Helper()
+	const aggregates = 5
+	r := w.repository(repository.Config{})
+	calls, before, journalBefore := w.db.Record(), w.bytes("journal", "snapshot"), w.bytes("journal")
+	for a := range aggregates {
+		for n := range eventsPerAggregate {
+			state := min(fullState, fullState/fullStateAt*(n+1))
+			testjournal.Execute(t, r, fmt.Sprint("sized ", a), always(writtenAs(a*eventsPerAggregate+n, 1_000, state)))
+		}
+	}
+	const events = aggregates * eventsPerAggregate
+	read, write := calls.Units()
+	_, f.snapshot = calls.Units("UpdateItem") // in the packed layout
+	f.load, f.commit, f.snapshot = read/events, (write-f.snapshot)/events, f.snapshot/events
+	f.bytes, f.journal = (w.bytes("journal", "snapshot")-before)/events, (w.bytes("journal")-journalBefore)/events
+	f.truncate, f.removed = w.truncated(r, "sized 0")
+	f.projection = cost(t, "handling", "write units", "a row for each aggregate, an event")
+	f.claim = cost(t, "handling", "write units", "the same, before the first event in a term of the shard after the first term")
 	f.position = 1
 	return f
+}
+
+// truncated removes the events of an aggregate that its snapshot includes. It returns the write units
+// and the bytes of an event.
+func (w world) truncated(r *repository.Repository[Document], id string) (units, removed float64) {
+	w.t.Helper()
+	head, err := w.j.Head(w.t.Context(), aggregate.ID{Type: document.Type, Value: id})
+	require.NoError(w.t, err)
+	require.NotNil(w.t, head.Snapshot)
+	before, calls := w.bytes("journal", "snapshot"), w.db.Record()
+	events := float64(head.Snapshot.Number)
+	require.NoError(w.t, r.Truncate(w.t.Context(), id, head.Snapshot.Number+1, journal.RemoveOptions{}))
+	_, units = calls.Units()
+	return units / events, (before - w.bytes("journal", "snapshot")) / events
+}
+
+// bytes returns the bytes of tables and their indexes that DynamoDB bills.
+func (w world) bytes(tables ...string) (all float64) {
+	w.t.Helper()
+	for _, name := range tables {
+		out, err := w.db.Client().DescribeTable(w.t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
+		require.NoError(w.t, err)
+		all += float64(*out.Table.TableSizeBytes) + overhead*float64(*out.Table.ItemCount)
+		for _, index := range out.Table.GlobalSecondaryIndexes {
+			all += float64(*index.IndexSizeBytes) + overhead*float64(*index.ItemCount)
+		}
+	}
+	return all
 }
 
 // cost returns a figure of the page of costs: from a table, a column, and the row that begins with
@@ -185,29 +225,6 @@ func figure(t *testing.T, page, table, column string, cells ...string) float64 {
 	return 0
 }
 
-// stored returns the bytes that an event takes in the journal and its indexes, to the nearest 10.
-// The exact number depends on the zeros at the end of the dates of the run.
-func stored(t *testing.T, layout journal.Layout) float64 {
-	t.Helper()
-	w := newWorld(t, layout)
-	r := w.repository(repository.Config{Snapshots: repository.Never, Cache: 1})
-	bytes := func() (all float64) {
-		out, err := w.db.Client().DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("journal")})
-		require.NoError(t, err)
-		all = float64(*out.Table.TableSizeBytes) + overhead*float64(*out.Table.ItemCount)
-		for _, index := range out.Table.GlobalSecondaryIndexes {
-			all += float64(*index.IndexSizeBytes) + overhead*float64(*index.ItemCount)
-		}
-		return all
-	}
-	before := bytes()
-	for range eventsPerAggregate {
-		testjournal.Execute(t, r, id, always(written(1_000, 0)))
-	}
-	t.Logf("%s: %v bytes for each event", layout, (bytes()-before)/eventsPerAggregate)
-	return 10 * math.Round((bytes()-before)/eventsPerAggregate/10)
-}
-
 // part is what a part of the work consumes, in units a second.
 type part struct {
 	name        string
@@ -218,19 +235,22 @@ func (f figures) of(e example) []part {
 	each := consumers * float64(e.shards)
 	return []part{
 		{"commits", e.events * f.commit, 0},
-		{"the first commit of each aggregate", e.events * f.first / eventsPerAggregate, 0},
-		{"snapshots", e.events * f.snapshot / eventsPerSnapshot, 0},
+		{"snapshots", e.events * f.snapshot, 0},
 		{"loads", 0, e.events * f.load},
-		{"the projection", e.events * f.projection, 0},
+		{"the projection", e.events * (f.projection + f.claim/eventsPerAggregate), 0},
 		{"positions of the other group", e.events * f.position, 0},
 		{"reading the tail, 2 groups", 0, each * tailUnits(e.events/float64(e.shards))},
-		{"reading events, 2 groups", 0, consumers * e.events * eventUnits},
+		{"reading events, 2 groups", 0, consumers * e.events * (eventUnits + ownUnits/float64(e.members))},
 		{"heartbeats", heartbeats * float64(e.members) * consumers, 0},
 	}
 }
 
 // eventUnits is the number of read units of an event of 1 KB that a group reads by its key.
-const eventUnits = 0.5
+// ownUnits is how many more it costs if this process has written it.
+const (
+	eventUnits = 0.5
+	ownUnits   = 0.5
+)
 
 // tailUnits returns an upper bound of the read units per second that a group needs to read the tail
 // of a shard. events is the number of events of the shard per second.
@@ -252,18 +272,22 @@ func provisioned(write, read float64) float64 {
 // growth returns by how many GB the tables grow in a month.
 func (f figures) growth(e example) float64 { return f.bytes * e.events * seconds / 1e9 }
 
-func (f figures) units() string {
+func units(packed, json figures) string {
 	var b strings.Builder
-	b.WriteString("| for each event | write units | read units | for a million events |\n|---|---|---|---|\n")
-	row := func(name string, write, read float64) {
-		fmt.Fprintf(&b, "| %s | %s | %s | $%.2f |\n", name, number(write), number(read), 1e6*(write*writePrice+read*readPrice))
+	b.WriteString("| for each event | write units | read units | for a million events | JSON: write units | read units | for a million events |\n|---|---|---|---|---|---|---|\n")
+	row := func(name string, of func(figures) (write, read float64)) {
+		fmt.Fprintf(&b, "| %s |", name)
+		for _, f := range []figures{packed, json} {
+			write, read := of(f)
+			fmt.Fprintf(&b, " %s | %s | $%.2f |", number(write), number(read), 1e6*(write*writePrice+read*readPrice))
+		}
+		b.WriteString("\n")
 	}
-	row("commit", f.commit, 0)
-	row("first commit of an aggregate, 1 in 100", f.first/eventsPerAggregate, 0)
-	row("snapshot of 10 KB, 1 in 100", f.snapshot/eventsPerSnapshot, 0)
-	row("load, without a cache", 0, f.load)
-	row("a projection that updates one item", f.projection, eventUnits)
-	row("a group with a handler", f.position, eventUnits)
+	row("commit", func(f figures) (_, _ float64) { return f.commit, 0 })
+	row("snapshots", func(f figures) (_, _ float64) { return f.snapshot, 0 })
+	row("load, without a cache", func(f figures) (_, _ float64) { return 0, f.load })
+	row("a projection with a row for each aggregate", func(f figures) (_, _ float64) { return f.projection, eventUnits })
+	row("a group with a handler", func(f figures) (_, _ float64) { return f.position, eventUnits })
 	return b.String()
 }
 
@@ -354,26 +378,58 @@ func (f figures) savings() string {
 	return b.String()
 }
 
-func (f figures) parts(e example) string {
+func parts(packed, json figures, e example) string {
 	var b strings.Builder
-	b.WriteString("| part | write units a second | read units a second | on-demand, a month |\n|---|---|---|---|\n")
-	for _, p := range f.of(e) {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", p.name, number(p.write), number(p.read), dollars(onDemand(p.write, p.read)))
+	b.WriteString("| part | write units a second | read units a second | on-demand, a month | the same, JSON |\n|---|---|---|---|---|\n")
+	compressed := json.of(e)
+	for i, p := range packed.of(e) {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", p.name, number(p.write), number(p.read), dollars(onDemand(p.write, p.read)),
+			dollars(onDemand(compressed[i].write, compressed[i].read)))
 	}
-	write, read := sum(f.of(e))
-	fmt.Fprintf(&b, "| **in all** | **%s** | **%s** | **%s** |\n", number(write), number(read), dollars(onDemand(write, read)))
+	write, read := sum(packed.of(e))
+	fmt.Fprintf(&b, "| **in all** | **%s** | **%s** | **%s** | **%s** |\n", number(write), number(read), dollars(onDemand(write, read)), dollars(onDemand(sum(compressed))))
 	return b.String()
 }
 
-func compared(packed, classic figures, e example) string {
+func compared(packed, json, classic figures, e example) string {
 	var b strings.Builder
-	b.WriteString("| layout | write units for a commit | read units for a load | bytes of an event | on-demand, a month |\n|---|---|---|---|---|\n")
+	b.WriteString("| layout | write units for a commit | with snapshots | read units for a load | bytes of an event | on-demand, a month |\n|---|---|---|---|---|---|\n")
 	for _, layout := range []struct {
 		name string
 		figures
-	}{{"packed", packed}, {"classic", classic}} {
+	}{{"packed", packed}, {"packed, JSON", json}, {"classic", classic}} {
 		write, read := sum(layout.of(e))
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", layout.name, number(layout.commit), number(layout.load), thousands(layout.bytes), dollars(onDemand(write, read)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", layout.name, number(layout.commit), number(layout.commit+layout.snapshot), number(layout.load),
+			thousands(10*math.Round(layout.bytes/10)), dollars(onDemand(write, read)))
+	}
+	return b.String()
+}
+
+// twelfthMonth returns the table of what the twelfth month costs, by how events are stored.
+func twelfthMonth(packed, json figures, e example) string {
+	var b strings.Builder
+	b.WriteString("| how events are stored | GB | storage | requests | in all |\n|---|---|---|---|---|\n")
+	const months, kept = 12, 3
+	row := func(name string, f figures, gb, journal, more float64, rare bool) {
+		requests, cost := onDemand(sum(f.of(e)))+more, gb*storagePrice
+		if rare { // the journal alone
+			parts := f.of(e)
+			requests += (rareAccess - 1) * onDemand(sum([]part{parts[0], parts[2], parts[5], parts[6]}))
+			cost -= journal * (storagePrice - rareStorage)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | **%s** |\n", name, thousands(gb), dollars(cost), dollars(requests), dollars(cost+requests))
+	}
+	for _, kind := range []struct {
+		name string
+		figures
+	}{{"payloads that do not compress", packed}, {"JSON", json}} {
+		f := kind.figures
+		gb := months * f.growth(e)
+		journal := gb * f.journal / f.bytes
+		row(kind.name, f, gb, journal, 0, false)
+		row("the same, the journal in Standard-IA", f, gb, journal, 0, true)
+		left := f.growth(e)*kept + (f.growth(e)-f.removed*e.events*seconds/1e9)*(months-kept)
+		row("the same in Standard, truncated after 3 months", f, left, 0, onDemand(e.events*f.truncate, 0), false)
 	}
 	return b.String()
 }

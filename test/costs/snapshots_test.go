@@ -19,9 +19,9 @@ type mix struct {
 	queries          float64 // loads for each command that decide nothing
 }
 
-// price returns the price of a command in read units, on average, with a policy. The policy receives
-// the commits since the last snapshot, and what the load has replayed, nil for a command that has
-// not loaded.
+// price returns the price of a command in read units, on average, with a policy. The policy
+// receives the commits since the last snapshot, and what the load has replayed, nil for a command
+// that has not loaded.
 func (m mix) price(random *rand.Rand, due func(commits int, replayed *storage.Worth) bool) float64 {
 	const commands, writeUnit = 20_000, 5
 	row := m.stateKB*1024 + 200

@@ -261,7 +261,8 @@ func (p *layout) paysFor(c *commit, row table.Item) bool {
 }
 
 const (
-	// mostReplayed is how many bytes a load replays at most before a snapshot is stored in any case.
+	// mostReplayed is how many bytes a load replays at most before a snapshot is stored in any
+	// case.
 	mostReplayed = 1 << 20
 	// writePrice is the price of a write unit in read units.
 	writePrice = 5
