@@ -74,6 +74,19 @@ type Run struct {
 //
 // Errors: [*ConfigError].
 func NewBatch[A any](client Client, config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), reactions ...BatchReaction[A]) (*Projection, error) {
+	if client == nil {
+		return nil, errNoClient
+	}
+	p, err := newBatch(config, write, reactions...)
+	if err != nil {
+		return nil, err
+	}
+	p.target = transactions{client, p}
+	return p, nil
+}
+
+// newBatch returns a projection that handles runs, without a target.
+func newBatch[A any](config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), reactions ...BatchReaction[A]) (*Projection, error) {
 	if write == nil {
 		return nil, &ConfigError{"the function that writes is nil"}
 	}
@@ -86,7 +99,7 @@ func NewBatch[A any](client Client, config Config, write func(ctx context.Contex
 		})
 		adds[r.eventType] = r.add
 	}
-	p, err := New(client, config, acks...)
+	p, err := newProjection(config, acks...)
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +146,10 @@ func (p *Projection) handleRun(msg *message.Message, position *subscriber.Positi
 		if err != nil {
 			return err
 		}
-		if len(writes) > maxWrites {
-			return &TooManyWritesError{Aggregate: last.Aggregate, Number: last.Number, Count: len(writes)}
+		if err := p.target.accepts(last, writes); err != nil {
+			return err
 		}
-		if err := p.commit(ctx, last, advance, writes); err != nil {
+		if err := p.target.write(ctx, last, advance, writes); err != nil {
 			return err
 		}
 		p.stats.applied.Add(uint64(events))                //nolint:gosec // not negative
@@ -144,11 +157,11 @@ func (p *Projection) handleRun(msg *message.Message, position *subscriber.Positi
 		return nil
 	}
 	ctx := msg.Context()
-	err := position.CommitAhead(ctx, p.config.MaxRun, commit)
+	err := p.target.commitAhead(ctx, position, p.config.MaxRun, commit)
 	if err != nil && length > 1 && !errors.Is(err, subscriber.ErrFenced) && ctx.Err() == nil {
 		// Possibly a later event of the run fails. The message of the first event must not be
 		// nacked for it.
-		err = position.CommitAhead(ctx, 1, commit)
+		err = p.target.commitAhead(ctx, position, 1, commit)
 	}
 	if err != nil {
 		return fmt.Errorf("apply event %d of %s (%s): %w", first.Number, first.Aggregate, first.EventType, err)

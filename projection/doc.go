@@ -17,7 +17,8 @@
 //	router.AddConsumerHandler("order-history", "order", sub, orders.Handle)
 //
 // [NewBatch] returns a projection that handles runs of events, with one transaction for each run.
-// [CreateTable] creates a table for the read model.
+// [NewRows] returns one that needs no transaction. [CreateTable] creates a table for the read
+// model.
 //
 // # Conditions
 //
@@ -32,6 +33,34 @@
 // updated by several aggregates (an order and its delivery, say), or by several groups. The item
 // records, for each source aggregate, the number of the last event that updated it, and an older
 // event changes nothing. If another condition of the update is false, that is still an error.
+//
+// # A row for each aggregate
+//
+// The most usual read model has one row for each aggregate. [NewRows] and [NewBatchRows] keep the
+// position in that row, beside the attributes of the read model: one update of the row, under the
+// condition that the row is at the position before, applies an event or a run of events.
+//
+//	table := projection.RowTable{Table: orders}
+//	rows, err := projection.NewRows(client, table, projection.Config{},
+//		projection.OnRow(func(
+//			ctx context.Context, e OrderPaid, r *journal.Record,
+//		) (projection.RowUpdate, error) {
+//			return projection.RowUpdate{Expression: "SET paid = :true", Values: ... }, nil
+//		}),
+//	)
+//	sub, err := subscriber.NewSubscriber(subscriber.Config{Positions: rows, ...}, logger)
+//	router.AddConsumerHandler("orders", "order", sub, rows.Handle)
+//
+// The row holds the group and topic, the count of resets, the epoch of the shard's owner and the
+// number of the last applied event, in attributes that begin with "millrace_". A row without
+// millrace_number has applied no event yet: a member creates rows before their first event. After a
+// reset of the group, the first event that is handled again empties the row.
+//
+// Only the group may write the rows. Another group, or a second topic with the same ids, gets
+// [ErrRowTaken]. If a row is deleted, the group builds it again from the first event, when it
+// handles the next event of the aggregate or reconciles. So a row must not expire, and an
+// application that deletes rows gets them back. Write a mark that an aggregate is closed as an
+// attribute instead.
 //
 // # Events of old and unknown types
 //
@@ -50,4 +79,7 @@
 // item, and two for the position. An event has at most 99 writes. An event without a reaction costs
 // nothing by itself: its position is stored with the next flush of the subscriber. A run of events
 // costs as much as one event.
+//
+// With [Rows] an event or a run costs one write unit for each KB of its row, and the first one of
+// an aggregate in the term of a shard's owner one more. That is two more after a reset.
 package projection

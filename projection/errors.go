@@ -70,16 +70,22 @@ func (e *ItemTooLargeError) Error() string {
 
 func (e *ItemTooLargeError) Unwrap() error { return e.Err }
 
+const tooLarge = "maximum allowed size"
+
+// isTooLarge reports whether a request failed because of the size of an item.
+func isTooLarge(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && strings.Contains(api.ErrorMessage(), "Item size") && strings.Contains(api.ErrorMessage(), tooLarge)
+}
+
 // explain converts an error of DynamoDB to an error of this package. Reasons are the cancellation
 // reasons of the writes, if there are any.
 func explain(err error, r *journal.Record, writes []Write, reasons []types.CancellationReason) error {
-	const tooLarge = "maximum allowed size"
 	for i, reason := range reasons {
 		if strings.Contains(aws.ToString(reason.Message), tooLarge) {
 			return &ItemTooLargeError{Aggregate: r.Aggregate, Number: r.Number, EventType: r.EventType, Table: writes[i].table(), Err: err}
 		}
 	}
-	var api smithy.APIError
 	var missing *types.ResourceNotFoundException
 	switch {
 	case errors.As(err, &missing):
@@ -89,7 +95,7 @@ func explain(err error, r *journal.Record, writes []Write, reasons []types.Cance
 		}
 		slices.Sort(tables)
 		return fmt.Errorf("%w: the checkpoint table of the journal, or a table of the writes, %q: %w", journal.ErrTableMissing, slices.Compact(tables), err)
-	case errors.As(err, &api) && len(reasons) == 0 && strings.Contains(api.ErrorMessage(), "Item size") && strings.Contains(api.ErrorMessage(), tooLarge):
+	case len(reasons) == 0 && isTooLarge(err):
 		return &ItemTooLargeError{Aggregate: r.Aggregate, Number: r.Number, EventType: r.EventType, Err: err}
 	}
 	return err

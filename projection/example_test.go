@@ -83,6 +83,24 @@ func ExampleNewBatch() {
 	// Output: anna has 60
 }
 
+// A row for each account is the position of the group too, so an event is one plain update.
+func ExampleNewRows() {
+	b := open()
+	defer b.close()
+	b.pay("anna", 10, 20, 30)
+	rows, err := projection.NewRows(b.client, projection.RowTable{Table: balances}, projection.Config{},
+		projection.OnRow(func(_ context.Context, e Paid, _ *journal.Record) (projection.RowUpdate, error) {
+			return projection.RowUpdate{
+				Expression: "ADD balance :by",
+				Values:     map[string]types.AttributeValue{":by": &types.AttributeValueMemberN{Value: fmt.Sprint(e.Amount)}},
+			}, nil
+		}))
+	check(err)
+	b.followWith(subscriber.Config{ConsumerGroup: "balances", Positions: rows}, rows.Handle, groups.WithPositions(rows))
+	b.show("anna")
+	// Output: anna has 60
+}
+
 // An item records the events that have updated it. It takes each of them once, even if another
 // group handles it too, or the same group after a reset.
 func ExampleIdempotentUpdate() {
@@ -176,16 +194,21 @@ func (b *bank) publish(id, eventType, payload string) {
 
 // follow runs a projection with a group until the group has applied all events.
 func (b *bank) follow(group string, p *projection.Projection) {
-	ctx := context.Background()
-	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: group}, nil)
+	b.followWith(subscriber.Config{ConsumerGroup: group}, p.Handle)
+}
+
+func (b *bank) followWith(config subscriber.Config, handle message.NoPublishHandlerFunc, options ...groups.Option) {
+	ctx, group := context.Background(), config.ConsumerGroup
+	config.Journal = b.j
+	sub, err := subscriber.NewSubscriber(config, nil)
 	check(err)
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
 	check(err)
-	router.AddConsumerHandler(group, "account", sub, p.Handle)
+	router.AddConsumerHandler(group, "account", sub, handle)
 	go func() { check(router.Run(ctx)) }()
 	<-router.Running()
 	for id, number := range b.last {
-		check(groups.New(b.j).WaitApplied(ctx, group, account(id), number))
+		check(groups.New(b.j, options...).WaitApplied(ctx, group, account(id), number))
 	}
 	check(router.Close())
 }

@@ -2,7 +2,6 @@ package projection
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,15 +10,12 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/internal/reaction"
-	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -51,13 +47,22 @@ type Config struct {
 // Projection handles events and writes to a read model. [New] and [NewBatch] make one. It is safe
 // for concurrent use.
 type Projection struct {
-	client    Client
+	target    target
 	config    Config
 	history   history.History
 	reactions map[string]Reaction
 	// nil unless made by NewBatch
 	run   func(context.Context, []*journal.Record) (writes []Write, events int, err error)
 	stats counters
+}
+
+// target writes the effects of events together with the position of the group.
+type target interface {
+	// accepts returns an error if an event has too many writes.
+	accepts(r *journal.Record, writes []Write) error
+	commit(ctx context.Context, p *subscriber.Position, run func(context.Context, subscriber.Advance) error) error
+	commitAhead(ctx context.Context, p *subscriber.Position, most int, run func(context.Context, subscriber.Advance, []*journal.Record) error) error
+	write(ctx context.Context, r *journal.Record, a subscriber.Advance, writes []Write) error
 }
 
 // Stats counts the work of a projection since it was made.
@@ -72,8 +77,20 @@ type counters struct{ applied, ignored, dropped atomic.Uint64 }
 // New returns a projection with these reactions. Errors: [*ConfigError].
 func New(client Client, config Config, reactions ...Reaction) (*Projection, error) {
 	if client == nil {
-		return nil, &ConfigError{"the client is nil: pass a *dynamodb.Client"}
+		return nil, errNoClient
 	}
+	p, err := newProjection(config, reactions...)
+	if err != nil {
+		return nil, err
+	}
+	p.target = transactions{client, p}
+	return p, nil
+}
+
+var errNoClient = &ConfigError{"the client is nil: pass a *dynamodb.Client"}
+
+// newProjection returns a projection without a target.
+func newProjection(config Config, reactions ...Reaction) (*Projection, error) {
 	if config.Codec == nil {
 		config.Codec = aggregate.JSON
 	}
@@ -93,7 +110,7 @@ func New(client Client, config Config, reactions ...Reaction) (*Projection, erro
 	if err != nil {
 		return nil, &ConfigError{err.Error()}
 	}
-	p := &Projection{client: client, config: config, history: today, reactions: map[string]Reaction{}}
+	p := &Projection{config: config, history: today, reactions: map[string]Reaction{}}
 	for i, r := range reactions {
 		if r.react == nil || r.eventType == "" {
 			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type: pass On, or Fold, a function of an event struct whose zero value returns its EventType", i+1)}
@@ -150,11 +167,11 @@ func (p *Projection) handle(msg *message.Message) error {
 		p.stats.ignored.Add(1)
 		return nil
 	}
-	if len(writes) > maxWrites {
-		return &TooManyWritesError{Aggregate: record.Aggregate, Number: record.Number, Count: len(writes)}
+	if err := p.target.accepts(record, writes); err != nil {
+		return err
 	}
-	err = position.Commit(ctx, func(ctx context.Context, advance subscriber.Advance) error {
-		if err := p.commit(ctx, record, advance, writes); err != nil {
+	err = p.target.commit(ctx, position, func(ctx context.Context, advance subscriber.Advance) error {
+		if err := p.target.write(ctx, record, advance, writes); err != nil {
 			return err
 		}
 		p.stats.applied.Add(1)
@@ -184,100 +201,6 @@ func (p *Projection) react(ctx context.Context, stored *journal.Record) (writes 
 		writes, handled = append(writes, more...), true
 	}
 	return writes, handled, nil
-}
-
-// commit sends the writes with the position. It sends them again without the idempotent writes
-// whose condition is false.
-func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subscriber.Advance, writes []Write) error {
-	left := make([]int, len(writes)) // indexes of the writes to send
-	for i := range writes {
-		left[i] = i
-	}
-	end := time.Now().Add(p.config.RetryBudget)
-	wait := backoff.WithContext(retry.Pauses(5*time.Millisecond, 500*time.Millisecond, p.config.RetryBudget), ctx)
-	return backoff.Retry(func() error {
-		for {
-			items := []types.TransactWriteItem{advance.Item}
-			for _, i := range left {
-				items = append(items, writes[i].item)
-			}
-			err := p.attempt(ctx, items, time.Until(end))
-			var canceled *types.TransactionCanceledException
-			if err == nil {
-				return nil
-			}
-			if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != len(items) {
-				// The SDK has repeated the request where that helps.
-				return backoff.Permanent(explain(err, r, writes, nil))
-			}
-			reasons := canceled.CancellationReasons
-			if failed(reasons[0]) {
-				if advance.Done(reasons[0].Item) {
-					return nil // the reply to an earlier attempt was lost
-				}
-				if advance.Moved(reasons[0].Item) {
-					return backoff.Permanent(errMoved)
-				}
-				return backoff.Permanent(subscriber.ErrFenced)
-			}
-			var keep []int
-			for n, i := range left {
-				switch {
-				case !failed(reasons[n+1]):
-					keep = append(keep, i)
-				case !writes[i].done(reasons[n+1]):
-					return backoff.Permanent(&ConditionError{
-						Aggregate: r.Aggregate, Number: r.Number, EventType: r.EventType, Table: writes[i].table(), Write: i,
-					})
-				}
-			}
-			if len(keep) == len(left) {
-				if repeatable(reasons) {
-					return err
-				}
-				sent := make([]Write, len(left))
-				for n, i := range left {
-					sent[n] = writes[i]
-				}
-				return backoff.Permanent(explain(err, r, sent, reasons[1:]))
-			}
-			p.stats.dropped.Add(uint64(len(left) - len(keep)))
-			left = keep
-		}
-	}, wait)
-}
-
-// minAttempt is the minimum time for a request, so that the last request of a budget can succeed.
-const minAttempt = time.Second
-
-// attempt sends the transaction once. A connection that hangs must not exceed the budget, since the
-// aggregate waits meanwhile, and so do the other aggregates of its worker.
-func (p *Projection) attempt(ctx context.Context, items []types.TransactWriteItem, left time.Duration) error {
-	once, cancel := context.WithTimeout(ctx, max(left, minAttempt))
-	defer cancel()
-	_, err := p.client.TransactWriteItems(once, &dynamodb.TransactWriteItemsInput{TransactItems: items})
-	if err != nil && once.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("no answer within the RetryBudget of %v: %w", p.config.RetryBudget, err)
-	}
-	return err
-}
-
-var errMoved = errors.New("an earlier attempt succeeded after it had been cancelled: the message is delivered again")
-
-func failed(r types.CancellationReason) bool {
-	return aws.ToString(r.Code) == "ConditionalCheckFailed"
-}
-
-// repeatable reports whether a transaction failed only for temporary reasons.
-func repeatable(reasons []types.CancellationReason) bool {
-	for _, r := range reasons {
-		switch aws.ToString(r.Code) {
-		case "None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded":
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 func numberValue(n uint64) types.AttributeValue {

@@ -55,8 +55,12 @@ type world struct {
 // setup makes a journal and a read model of totals.
 func setup(t *testing.T) *world {
 	t.Helper()
-	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 2}))
+	return setupOn(t, testdb.Client(t), journal.Classic)
+}
+
+func setupOn(t *testing.T, client *dynamodb.Client, layout journal.Layout) *world {
+	t.Helper()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: layout, Shards: 2}))
 	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName:            aws.String(table),
 		BillingMode:          types.BillingModePayPerRequest,
@@ -147,8 +151,13 @@ func (w *world) consume(config subscriber.Config, handle func(*message.Message) 
 // handleNext returns the result of handle for the first message, and does not ack the message.
 func (w *world) handleNext(handle func(*message.Message) error) error {
 	w.t.Helper()
+	return w.handleNextOf(subscriber.Config{}, handle)
+}
+
+func (w *world) handleNextOf(config subscriber.Config, handle func(*message.Message) error) error {
+	w.t.Helper()
 	errs := make(chan error, 1)
-	sub := w.consume(subscriber.Config{}, func(msg *message.Message) error {
+	sub := w.consume(config, func(msg *message.Message) error {
 		err := handle(msg)
 		select {
 		case errs <- err:

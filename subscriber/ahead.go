@@ -28,6 +28,26 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 	if err != nil {
 		return err
 	}
+	return p.commitAhead(ctx, most, func(ctx context.Context, a Advance, records []*journal.Record) error {
+		a.Item = store.advanceItem(a)
+		return run(ctx, a, records)
+	})
+}
+
+// CommitAheadIn is like [Position.CommitAhead], for positions in another store. The function run
+// has the same duties as that of [Position.CommitIn].
+//
+// Errors: as CommitIn.
+func (p *Position) CommitAheadIn(
+	ctx context.Context, store PositionStore, most int, run func(context.Context, Advance, []*journal.Record) error,
+) error {
+	if err := p.isIn(store); err != nil {
+		return err
+	}
+	return p.commitAhead(ctx, most, run)
+}
+
+func (p *Position) commitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
 	if p.attempt > 1 || p.batched.Load() {
 		most = 1
 	}
@@ -40,8 +60,7 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		events = p.deliverer.ahead(p.stream, p.record, most)
 		return events.to
 	}
-	err = p.commit(ctx, to, func(ctx context.Context, a Advance) error {
-		a.Item = store.advanceItem(a)
+	err := p.commit(ctx, to, func(ctx context.Context, a Advance) error {
 		if len(events.records) > 1 {
 			p.batched.Store(true)
 		}

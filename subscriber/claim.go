@@ -3,8 +3,12 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -85,6 +89,18 @@ func (c *committer) claimed(st *stream, position uint64, fenced bool) {
 	st.Stored.Store(position)
 	c.sequencer.Claimed(st, position)
 }
+
+// wentBack ends the term because a position is lower than the one that was stored: its row was
+// deleted, or its store was restored. In the next term the group continues after the lower
+// position. The events in between must not be left out.
+func (c *committer) wentBack(st *stream, stored, position uint64) error {
+	c.logger.Error("The position of an aggregate has gone back, so the shard starts again", errWentBack, watermill.LogFields{
+		"shard": c.number, "aggregate_id": printable.Text(st.ID.Value), "stored": stored, "position": position,
+	})
+	return fmt.Errorf("%w: position on %s has gone back from %d to %d", ErrFenced, st.ID, stored, position)
+}
+
+var errWentBack = errors.New("the row of the position was deleted, or its store was restored to an earlier time")
 
 // untouched reports that the position of an aggregate cannot have been stored: this is the first
 // term of the shard, and the sequencer has not forgotten the stream. Then there is nothing to

@@ -259,6 +259,9 @@ func (c *committer) fence(ctx context.Context, st *stream) error {
 	if err != nil {
 		return err
 	}
+	if stored := st.Stored.Load(); position < stored {
+		return c.wentBack(st, stored, position)
+	}
 	st.Work.position.doubt, st.Work.position.fenced = false, true
 	st.Stored.Store(position)
 	return nil

@@ -91,10 +91,18 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 // Errors: [ErrNoPosition] if store is not Config.Positions, those of ctx and of store.Claim, and
 // those of run.
 func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(context.Context, Advance) error) error {
+	if err := p.isIn(store); err != nil {
+		return err
+	}
+	return p.commit(ctx, p.alone, run)
+}
+
+// isIn returns an error if the subscriber keeps its positions in another store.
+func (p *Position) isIn(store PositionStore) error {
 	if own := p.deliverer.config.Positions; !same(own, store) {
 		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
 	}
-	return p.commit(ctx, p.alone, run)
+	return nil
 }
 
 // positionsOfTable returns the journal's own store of positions. It returns an error if positions
