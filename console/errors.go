@@ -48,7 +48,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.As(err, new(*journal.DeletedError)), errors.As(err, new(*journal.TruncatedError)):
 		return http.StatusGone
-	case is(groups.ErrNotParked, groups.ErrNotSkipped, groups.ErrExternalPositions, process.ErrNotPending, readmodel.ErrServing, readmodel.ErrNoPrevious,
+	case is(groups.ErrNotParked, groups.ErrNotSkipped, groups.ErrExternalPositions, groups.ErrRowAhead, process.ErrNotPending, readmodel.ErrServing, readmodel.ErrNoPrevious,
 		readmodel.ErrChanged, journal.ErrConflict), errors.As(err, new(*groups.NotNextError)), errors.As(err, new(*groups.ActiveError)),
 		errors.As(err, new(*readmodel.BehindError)):
 		return http.StatusConflict

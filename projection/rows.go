@@ -227,6 +227,11 @@ func (r *Rows) Position(ctx context.Context, group subscriber.GroupKey, id aggre
 	return r.positions.Position(ctx, checkpoint.Group(group), id)
 }
 
+// PositionRows returns which rows are the positions. The subscriber stores it with the group.
+func (r *Rows) PositionRows() subscriber.PositionRows {
+	return subscriber.PositionRows(r.positions.Rows)
+}
+
 // rowTarget is the target of a projection whose rows are the positions.
 type rowTarget struct{ rows *Rows }
 

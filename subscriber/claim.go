@@ -71,7 +71,7 @@ func (c *committer) hasMore(id aggregate.ID) (bool, error) {
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()
 	version, err := c.headNow(ctx, id)
-	if err != nil || version == 0 || c.table == nil {
+	if err != nil || version == 0 || c.table == nil && !c.inRows {
 		return version > 0, err
 	}
 	position, found, err := c.checkpoint.ReadPosition(ctx, c.key.Group, id, c.epoch)
@@ -102,14 +102,15 @@ func (c *committer) wentBack(st *stream, stored, position uint64) error {
 
 var errWentBack = errors.New("the row of the position was deleted, or its store was restored to an earlier time")
 
-// untouched reports that the position of an aggregate cannot have been stored: this is the first
+// untouched reports that the position of an aggregate cannot have been stored in the checkpoint
+// table: this is the first
 // term of the shard, and the sequencer has not forgotten the stream. Then there is nothing to
 // claim. This spares a new group that reads the whole history a request for each aggregate.
 func (c *committer) untouched(id aggregate.ID) bool {
 	if _, forgotten := c.sequencer.PositionOf(id); forgotten {
 		return false
 	}
-	return c.fresh && c.since.IsZero() && !c.sequencer.HasForgotten(id)
+	return c.fresh && c.table != nil && c.since.IsZero() && !c.sequencer.HasForgotten(id)
 }
 
 // baseline determines where a group that starts at a time begins with an aggregate: after the last
@@ -184,7 +185,7 @@ func (s *subscription) headNow(ctx context.Context, id aggregate.ID) (uint64, er
 }
 
 // verifyAtOnce is the number of parked aggregates that verifyParked verifies. It takes one request
-// if the positions are in the journal's own table.
+// if the positions are in DynamoDB.
 const verifyAtOnce = 100
 
 // verifyParked checks some parked aggregates. It finds those whose position is at or after the
@@ -211,7 +212,7 @@ func (c *committer) verifyParked(ctx context.Context) (more bool) {
 // for the others.
 func (c *committer) positions(ctx context.Context, streams []*stream) (map[aggregate.ID]uint64, error) {
 	positions := make(map[aggregate.ID]uint64, len(streams))
-	if c.table != nil {
+	if c.table != nil || c.inRows {
 		ids := make([]aggregate.ID, len(streams))
 		for i, st := range streams {
 			ids[i] = st.ID

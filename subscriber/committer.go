@@ -24,6 +24,7 @@ type committer struct {
 	// checkpoint table has no rows of the shard.
 	fresh         bool
 	table         *tablePositions // nil if positions are in another store
+	inRows        bool            // positions are in rows of a read model
 	positionStore guardedPositions
 	// commits reports that handlers of the shard commit positions in their own transactions.
 	commits atomic.Bool
@@ -45,8 +46,10 @@ type committer struct {
 
 func newCommitter(t *term, q *sequencer, r checkpoint.Membership) *committer {
 	table, _ := t.config.Positions.(*tablePositions)
+	inRows := rowsOf(t.config.Positions) != nil
 	return &committer{
-		term: t, sequencer: q, since: r.Start, table: table, positionStore: guardedPositions{t.config.Positions}, fresh: table != nil && t.epoch == r.Base+1,
+		term: t, sequencer: q, since: r.Start, table: table, inRows: inRows, positionStore: guardedPositions{t.config.Positions},
+		fresh: (table != nil || inRows) && t.epoch == r.Base+1,
 	}
 }
 

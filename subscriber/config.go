@@ -41,6 +41,21 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("subscriber config: %s %s", e.Field, e.Reason)
 }
 
+// PositionsError reports that a consumer group has positions at another place than the subscriber:
+// one of them keeps positions in rows of a read model (projection.Rows), and the other does not, or
+// in other rows. Nothing was changed. Use a new name for the group. Or stop its members, reset it
+// (groups.Group.Reset), and start only members of one kind.
+type PositionsError struct {
+	Group, Topic string // the group, and the topic of the subscription
+	// Stored and Given are the places of the group's and of the subscriber's positions, for people.
+	Stored, Given string
+}
+
+func (e *PositionsError) Error() string {
+	return fmt.Sprintf("consumer group %q on topic %q has positions in %s, and this subscriber in %s: use a new name for the group, or stop its members and reset it",
+		e.Group, e.Topic, e.Stored, e.Given)
+}
+
 // Config configures a [Subscriber] of a consumer group. Journal and ConsumerGroup are required. A
 // [BroadcastConfig] configures a subscriber without a group.
 type Config struct {
@@ -140,8 +155,9 @@ type Config struct {
 
 	// Positions stores the positions. Default: the journal's checkpoint table.
 	//
-	// With another store there are no reconciliations by default, because a reconciliation would
-	// claim each aggregate that it finds. Package groups cannot change positions in another store,
+	// A projection.Rows keeps them in the rows of its read model, where package groups finds them.
+	// With any other store there are no reconciliations by default, because a reconciliation would
+	// claim each aggregate that it finds. Package groups cannot change positions in such a store,
 	// and needs groups.WithPositions to read them.
 	Positions PositionStore
 }
@@ -155,7 +171,7 @@ func (c *Config) setDefaults() {
 		c.MaxNackResendSleep = cmp.Or(c.MaxNackResendSleep, max(maxFailurePause, c.NackResendSleep))
 	}
 	c.Failures.backoff = c.Failures.backoff.withDefaults()
-	c.Timing.setDefaults(c.Positions == nil)
+	c.Timing.setDefaults(c.Positions == nil || rowsOf(c.Positions) != nil)
 	c.MemberName = cmp.Or(c.MemberName, defaultMemberName())
 	c.CloseTimeout = cmp.Or(c.CloseTimeout, 5*time.Second)
 	if c.Unmarshaler == nil {

@@ -38,7 +38,7 @@ func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skip
 	defer p.mu.Unlock()
 	// A claim just before fences former owners and transactions of handlers whose outcome is
 	// unknown.
-	if p.doubt || !p.fenced || c.table == nil {
+	if p.doubt || !p.fenced || c.table == nil && !c.inRows {
 		p.doubt = true
 		if err := c.fence(ctx, st); err != nil {
 			return 0, false, err
@@ -63,6 +63,9 @@ func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skip
 // storeSkip writes the record and the position.
 func (c *committer) storeSkip(ctx context.Context, st *stream, from uint64, record checkpoint.Skipped) error {
 	group := c.key.Group
+	if c.inRows {
+		return c.checkpoint.Skip(ctx, group, c.checkpoint.AdvanceItem(group, st.ID, c.epoch, from, record.Number), record)
+	}
 	if c.table != nil {
 		advance := Advance{Group: c.group(), Aggregate: st.ID, Epoch: c.epoch, From: from, To: record.Number}
 		return c.checkpoint.Skip(ctx, group, c.table.advanceItem(advance), record)

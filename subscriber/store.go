@@ -50,6 +50,26 @@ func (p guardedPositions) Advance(ctx context.Context, group GroupKey, id aggreg
 	return p.PositionStore.Advance(ctx, group, id, epoch, from, to)
 }
 
+// PositionRows says which rows of a read model are the positions of a projection.Rows. It is stored
+// with the group, so that package groups and the millrace command find the rows.
+type PositionRows struct {
+	Table        string // the name of the table
+	PartitionKey string // an attribute; its value is Prefix and the value of the aggregate's id
+	Prefix       string // may be empty
+	SortKey      string // an attribute; empty if the table has no sort key
+	Sort         string // the value of SortKey
+}
+
+// rowsOf returns where the positions of a store are, if they are in rows of a read model. Otherwise
+// it returns nil.
+func rowsOf(store PositionStore) *checkpoint.Rows {
+	if described, ok := store.(interface{ PositionRows() PositionRows }); ok {
+		rows := checkpoint.Rows(described.PositionRows())
+		return &rows
+	}
+	return nil
+}
+
 // tablePositions stores positions in the checkpoint table of the journal.
 type tablePositions struct{ table *checkpoint.Store }
 

@@ -83,8 +83,9 @@ func newSubscriber(config Config, broadcast bool, logger watermill.LoggerAdapter
 // closes or crashes.
 //
 // Errors: [ErrEmptyTopic], *aggregate.InvalidIDError for a topic that is no valid aggregate type,
-// [*ConfigError] for the topic of the subscriber's own poison queue, [ErrSubscriberClosed],
-// journal.ErrTableMissing, journal.ErrAccess.
+// [*ConfigError] for the topic of the subscriber's own poison queue, [*PositionsError] if the group
+// has positions at another place, [ErrSubscriberClosed], journal.ErrTableMissing,
+// journal.ErrAccess.
 func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	if sub.isClosed() {
 		return nil, ErrSubscriberClosed
@@ -221,5 +222,16 @@ func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Memb
 		membership, err = sub.checkpoint.ReadMembership(ctx, checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic})
 		return err
 	})
+	if err == nil {
+		err = sub.accepts(topic, membership)
+	}
 	return membership, err
+}
+
+// accepts returns a [*PositionsError] if the group has positions at another place than this member.
+func (sub *Subscriber) accepts(topic string, r checkpoint.Membership) error {
+	if rows := rowsOf(sub.config.Positions); !r.MayHold(rows) {
+		return &PositionsError{Group: sub.config.ConsumerGroup, Topic: topic, Stored: r.Rows.String(), Given: rows.String()}
+	}
+	return nil
 }

@@ -95,10 +95,13 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		s.inbox, s.hints = s.burst.newInbox(topic), rate.NewLimiter(rate.Inf, 0)
 	}
 	_, own := s.config.Positions.(*tablePositions)
+	rows := rowsOf(s.config.Positions)
+	s.checkpoint = s.checkpoint.In(rows)
 	s.member = membership.New(membership.Config{
 		Checkpoint: s.checkpoint, Key: checkpoint.Key{Group: s.config.ConsumerGroup, Topic: topic}, Shards: s.config.Journal.Shards(),
 		Lease: s.config.Timing.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
-		ShardOf: func(value string) int { return j.Shard(aggregate.ID{Type: topic, Value: value}) }, ExternalPositions: !own, Closing: closing,
+		ShardOf: func(value string) int { return j.Shard(aggregate.ID{Type: topic, Value: value}) }, ExternalPositions: !own && rows == nil, Rows: rows, Closing: closing,
+		Accepts: func(r checkpoint.Membership) error { return sub.accepts(topic, r) },
 	}, s.newShard)
 	return s
 }

@@ -32,7 +32,7 @@ type Timing struct {
 	// ReconcileInterval is the time between two reconciliations of a shard. A reconciliation
 	// compares the journal with the group's positions. It limits how late an event is delivered
 	// that appears in the tail too late or at the wrong place. Default: 1 hour, and never with
-	// [Config.Positions]. A negative value means never.
+	// [Config.Positions], except for a projection.Rows. A negative value means never.
 	//
 	// In the classic layout a reconciliation compares all heads. So it finds events that were
 	// imported, dated wrongly, or written by another program. It reads the topic's part of the

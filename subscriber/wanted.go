@@ -46,7 +46,7 @@ func (s *subscription) unhandled(
 	ctx context.Context, shard checkpoint.Shard, exists bool, ids []aggregate.ID, hints map[aggregate.ID]uint64,
 ) (unhandled []aggregate.ID, err error) {
 	positions := map[aggregate.ID]uint64{}
-	if _, own := s.config.Positions.(*tablePositions); own && exists {
+	if _, own := s.config.Positions.(*tablePositions); (own || rowsOf(s.config.Positions) != nil) && exists {
 		if positions, err = s.checkpoint.Positions(ctx, shard, ids, false); err != nil {
 			return nil, err
 		}

@@ -47,6 +47,18 @@ func (s *Store) progressOfHeads(ctx context.Context, k Shard, heads []journal.He
 	if len(heads) == 0 {
 		return nil, nil
 	}
+	page := make([]AggregateProgress, len(heads))
+	if s.rows != nil {
+		positions, err := s.rowPositions(ctx, k, idsOf(heads), false)
+		if err != nil {
+			return nil, err
+		}
+		for i, head := range heads {
+			position, found := positions[head.Aggregate]
+			page[i] = AggregateProgress{Head: head, Position: position, Found: found}
+		}
+		return page, nil
+	}
 	sorts := make([]string, len(heads))
 	for i, head := range heads {
 		sorts[i] = positionSort(head.Aggregate.Value)
@@ -55,7 +67,6 @@ func (s *Store) progressOfHeads(ctx context.Context, k Shard, heads []journal.He
 	if err != nil {
 		return nil, err
 	}
-	page := make([]AggregateProgress, len(heads))
 	for i, head := range heads {
 		position, found := positions[head.Aggregate.Value]
 		page[i] = AggregateProgress{Head: head, Position: position, Found: found}

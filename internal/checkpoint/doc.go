@@ -46,6 +46,9 @@
 // So it does not matter whether the former owner is alive. An operator does not delete a row that a
 // former owner might write again. It overwrites the row.
 //
+// The positions of a group may also be in rows of a read model ([Rows]). The membership says where.
+// A row is claimed by each new owner. [Store.In] returns the store of such a group.
+//
 // # Removal
 //
 // Deleting a row does not stop a late writer. So a reset leaves the earlier rows to members that

@@ -67,6 +67,9 @@ const maxKeys = 100
 // in the result. It costs one round trip for each 100 aggregates, and for each aggregate half a
 // read unit, or one if consistent is true.
 func (s *Store) Positions(ctx context.Context, k Shard, ids []aggregate.ID, consistent bool) (map[aggregate.ID]uint64, error) {
+	if s.rows != nil {
+		return s.rowPositions(ctx, k, ids, consistent)
+	}
 	positions := map[aggregate.ID]uint64{}
 	for some := range slices.Chunk(ids, maxKeys) {
 		keys := make([]item, len(some))
@@ -97,16 +100,19 @@ func positionValue(sort string) string {
 
 // batchGet reads up to maxKeys rows. Rows that do not exist are left out.
 func (s *Store) batchGet(ctx context.Context, keys []item, consistent bool) (rows []item, err error) {
+	return s.batchGetIn(ctx, s.table, types.KeysAndAttributes{Keys: keys, ConsistentRead: &consistent}, s.explain)
+}
+
+// batchGetIn is batchGet in any table.
+func (s *Store) batchGetIn(ctx context.Context, table string, left types.KeysAndAttributes, explain func(error) error) (rows []item, err error) {
 	err = backoff.Retry(func() error {
-		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
-			RequestItems: map[string]types.KeysAndAttributes{s.table: {Keys: keys, ConsistentRead: &consistent}},
-		})
+		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: left}})
 		if err != nil {
-			return backoff.Permanent(s.explain(err))
+			return backoff.Permanent(explain(err))
 		}
-		rows = append(rows, out.Responses[s.table]...)
-		if keys = out.UnprocessedKeys[s.table].Keys; len(keys) > 0 {
-			return fmt.Errorf("%d rows of checkpoint table %q were left: %w", len(keys), s.table, journal.ErrThrottled)
+		rows = append(rows, out.Responses[table]...)
+		if left.Keys = out.UnprocessedKeys[table].Keys; len(left.Keys) > 0 {
+			return fmt.Errorf("%d rows of table %q were left: %w", len(left.Keys), table, journal.ErrThrottled)
 		}
 		return nil
 	}, backoff.WithContext(retry.Pauses(50*time.Millisecond, 5*time.Second, 15*time.Minute), ctx))
@@ -117,6 +123,9 @@ func (s *Store) batchGet(ctx context.Context, keys []item, consistent bool) (row
 // to, both included. It reads all positions of the shard with strong consistency, each page when
 // the caller asks for it. One read unit covers about 40 positions.
 func (s *Store) ClaimedPositions(ctx context.Context, k Shard, from, to uint64) iter.Seq2[[]aggregate.ID, error] {
+	if s.rows != nil {
+		return s.claimedRows(ctx, k, from, to)
+	}
 	return func(yield func([]aggregate.ID, error) bool) {
 		pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 			TableName:                &s.table,
@@ -149,8 +158,13 @@ func (s *Store) ClaimedPositions(ctx context.Context, k Shard, from, to uint64) 
 // Unclaimed yields the aggregates of a shard that have no position row. There can be many in the
 // first term of a group, because its owner claims none. It reads all heads with strong consistency,
 // each page when the caller asks for it. It costs another read unit for each aggregate.
+//
+// It yields nothing if rows hold the positions: no owner writes one that it has not claimed.
 func (s *Store) Unclaimed(ctx context.Context, k Shard) iter.Seq2[[]aggregate.ID, error] {
 	return func(yield func([]aggregate.ID, error) bool) {
+		if s.rows != nil {
+			return
+		}
 		q := storage.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, Consistent: true}
 		for heads, err := range s.journal.Raw().ShardHeads(ctx, q, func(*journal.CorruptItemError) {}) {
 			var ids []aggregate.ID

@@ -36,6 +36,8 @@ type Membership struct {
 	// ExternalPositions reports whether the members keep positions in a store of their own. The
 	// last member that joined has set it.
 	ExternalPositions bool
+	// Rows says in which rows of a read model the positions are. It is nil if they are not in rows.
+	Rows *Rows
 	// Resumed counts how often a pause was ended.
 	Resumed uint64
 	// Joined is the number of the last member that joined. Each number is used only once.

@@ -57,7 +57,9 @@ func (s *Store) membershipOf(k Key, row item) (Membership, error) {
 	errs = append(errs, err)
 	r.Burst, err = timeOf(row[attrBurst])
 	errs = append(errs, err)
-	r.Paused, r.ExternalPositions = isTrue(row[attrPaused]), isTrue(row[attrExternalPositions])
+	r.Rows, err = rowsOf(row[attrRows])
+	errs = append(errs, err)
+	r.Paused, r.ExternalPositions = isTrue(row[attrPaused]), isTrue(row[attrExternalPositions]) && r.Rows == nil
 	if why, ok := row[attrStopped].(*types.AttributeValueMemberM); ok {
 		r.Stopped, err = stoppedOf(k.Topic, why.Value)
 		errs = append(errs, err)

@@ -34,6 +34,7 @@ const (
 	attrStopped           = "stopped"
 	attrResumed           = "resumed"
 	attrExternalPositions = "external_positions"
+	attrRows              = "rows"
 	attrJoined            = "joined"
 	attrUnfenced          = "unfenced"
 	attrEnded             = "ended"
@@ -221,7 +222,7 @@ func (r Membership) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
-		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrUnfenced: nil, attrHanded: nil, attrBurst: nil, attrEnded: r.Ended.value(),
+		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrRows: nil, attrUnfenced: nil, attrHanded: nil, attrBurst: nil, attrEnded: r.Ended.value(),
 	}
 	if len(r.Handed) > 0 {
 		attributes[attrHanded] = &types.AttributeValueMemberSS{Value: r.Handed}
@@ -241,7 +242,11 @@ func (r Membership) attributes() item {
 	if r.Stopped != nil {
 		attributes[attrStopped] = stoppedValue(*r.Stopped)
 	}
-	if r.ExternalPositions {
+	if r.Rows != nil {
+		attributes[attrRows] = r.Rows.value()
+	}
+	// Tools of earlier versions do not know rows. For them the positions are external.
+	if r.ExternalPositions || r.Rows != nil {
 		attributes[attrExternalPositions] = &types.AttributeValueMemberBOOL{Value: true}
 	}
 	if r.Resumed > 0 {

@@ -28,6 +28,9 @@ func (s *Store) positionKey(group Group, id aggregate.ID) item {
 // Claim writes the epoch to the group's position on an aggregate and returns the position. found is
 // false if no position is stored yet. It costs one round trip and one write unit.
 func (s *Store) Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
+	if s.rows != nil {
+		return s.rows.Claim(ctx, group, id, epoch)
+	}
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.positionKey(group, id),
 		UpdateExpression:          aws.String("SET #e = :e"),
@@ -51,6 +54,12 @@ func (s *Store) Claim(ctx context.Context, group Group, id aggregate.ID, epoch u
 // A read does not keep others from moving the position. A former owner may still store what its
 // handlers have acked, and the next write continues from there.
 func (s *Store) ReadPosition(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
+	if s.rows != nil {
+		if position, found, err = s.rows.readRow(ctx, RowOf{group, id, epoch}); err != nil {
+			err = fmt.Errorf("read position on %s: %w", id, err)
+		}
+		return position, found, err
+	}
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: s.positionKey(group, id), ConsistentRead: aws.Bool(true),
 	})
@@ -126,6 +135,9 @@ func (s *Store) Advance(ctx context.Context, group Group, id aggregate.ID, epoch
 // false, [Reached] reports by the old item whether an earlier attempt succeeded. If from is 0, no
 // claim is needed: the write creates the row, unless a row with a newer epoch exists.
 func (s *Store) AdvanceItem(group Group, id aggregate.ID, epoch, from, to uint64) types.TransactWriteItem {
+	if s.rows != nil {
+		return types.TransactWriteItem{Update: s.rows.Rows.Advance(RowOf{group, id, epoch}, from, to)}
+	}
 	update, condition := "SET #p = :to", "#e = :e AND #p = :from"
 	values := item{":e": number(epoch), ":from": number(from), ":to": number(to)}
 	if from == 0 {
@@ -161,7 +173,14 @@ func Moved(row map[string]types.AttributeValue, epoch, from uint64) bool {
 // shard under the epoch. It costs one round trip and two write units, because it is a transaction:
 // DynamoDB recognises a transaction that is sent again after its reply was lost. So ErrFenced
 // always means that the position was not set, even if the next owner has moved it since.
+//
+// In a row that holds the position it also costs a claim. Position 0 empties the row.
 func (s *Store) PutPosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) error {
+	if s.rows != nil {
+		if _, _, err := s.Claim(ctx, group, id, epoch); err != nil {
+			return err
+		}
+	}
 	err := s.transact(ctx, s.putPositionItem(group, id, epoch, to))
 	if err == nil {
 		return nil
@@ -175,6 +194,9 @@ func (s *Store) PutPosition(ctx context.Context, group Group, id aggregate.ID, e
 }
 
 func (s *Store) putPositionItem(group Group, id aggregate.ID, epoch, to uint64) types.TransactWriteItem {
+	if s.rows != nil {
+		return s.rows.putItem(RowOf{group, id, epoch}, to)
+	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           &s.table,
 		Key:                                 s.positionKey(group, id),

@@ -18,8 +18,7 @@ import (
 // group on the aggregate. The value of the partition key is Prefix and the value of the id. It is
 // stored with the group, so that tools find the rows.
 type Rows struct {
-	Table, PartitionKey string
-	Prefix              string
+	Table, PartitionKey, Prefix string
 	// SortKey is an attribute and Sort its value. Both are empty if the table has no sort key.
 	SortKey, Sort string
 }

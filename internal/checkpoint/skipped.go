@@ -79,7 +79,9 @@ func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWri
 	if err == nil {
 		return nil
 	}
-	if position, refused := refusal(err); refused {
+	if position, refused := refusal(err); refused && s.rows != nil {
+		err = s.rows.refusedSkip(RowOf{group, e.Aggregate, e.Epoch}, position, e.Number)
+	} else if refused {
 		err = ErrFenced
 		if has, corrupt := uintOf(position[attrEpoch]); corrupt == nil && position[attrEpoch] != nil && has == e.Epoch {
 			err = errResolve
@@ -93,7 +95,11 @@ func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWri
 // SkipTo sets the position to the event, as PutPosition does, and records the event as skipped, in
 // one transaction.
 func (s *Store) SkipTo(ctx context.Context, group Group, e Skipped) error {
-	return s.Skip(ctx, group, s.putPositionItem(group, e.Aggregate, e.Epoch, e.Number), e)
+	err := s.Skip(ctx, group, s.putPositionItem(group, e.Aggregate, e.Epoch, e.Number), e)
+	if errors.Is(err, errResolve) { // the row of the position is gone
+		err = fmt.Errorf("%w: %w", ErrFenced, err)
+	}
+	return err
 }
 
 // ErrMoved reports that a position has changed since the caller read it.
@@ -105,7 +111,7 @@ var ErrMoved = errors.New("the position has moved meanwhile")
 //
 // The caller holds the shard under the epoch of the record and has read the position. It needs no
 // claim: the write sets the epoch, and requires that the position has not changed. found is false
-// if there is no position.
+// if there is no position. A row that holds the position is claimed, for one write unit more.
 //
 // ErrMoved reports that a former owner has moved the position since, and ErrFenced that another
 // member has taken over. In both cases nothing was changed. A repetition after a lost reply
@@ -119,6 +125,16 @@ func (s *Store) SkipParked(ctx context.Context, group Group, b Behind, position 
 	}
 	move.Update.ConditionExpression = &condition
 	b.Parked = nil
+	if s.rows != nil {
+		at, is, err := s.Claim(ctx, group, e.Aggregate, e.Epoch)
+		if err == nil && (at != position || is != found) {
+			err = ErrMoved
+		}
+		if err != nil {
+			return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)
+		}
+		move = s.AdvanceItem(group, e.Aggregate, e.Epoch, position, e.Number)
+	}
 	err := s.transact(ctx, move,
 		types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}},
 		s.listItem(group, Revision{Epoch: e.Epoch}, b))
@@ -126,7 +142,14 @@ func (s *Store) SkipParked(ctx context.Context, group Group, b Behind, position 
 		return nil
 	}
 	var canceled *types.TransactionCanceledException
-	if was, refused := refusal(err); refused {
+	if was, refused := refusal(err); refused && s.rows != nil {
+		if err = s.rows.Refused(RowOf{group, e.Aggregate, e.Epoch}, was, e.Number); err == nil {
+			return nil // the reply to an earlier attempt was lost
+		}
+		if errors.Is(err, ErrRowGone) {
+			err = ErrMoved
+		}
+	} else if refused {
 		epoch, corrupt := uintOf(was[attrEpoch])
 		switch {
 		case corrupt != nil:

@@ -59,6 +59,7 @@ type Store struct {
 	client  journal.Client
 	table   string
 	keys    journal.Attributes
+	rows    *RowPositions // nil if the positions are in the checkpoint table
 }
 
 // New returns the store of a journal's checkpoint table.

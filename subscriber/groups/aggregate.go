@@ -88,17 +88,25 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 // model and reset to 0. Alternatively, correct the read model by hand and call
 // [Groups.ForgetSkipped].
 //
-// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrExternalPositions],
-// journal.ErrNotFound, and those of Unpark except ErrNotParked. Unless an error says that nothing
-// was changed, the reset may have been done. Then check [Group.Behind] and [Groups.Position] before
-// you repeat the call: a second reset delivers the events once more.
+// If the row of the aggregate is the position (projection.Rows), position 0 empties the row, and a
+// position before the current one is refused with [ErrRowAhead].
+//
+// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrRowAhead],
+// [ErrExternalPositions], journal.ErrNotFound, and those of Unpark except ErrNotParked. Unless an
+// error says that nothing was changed, the reset may have been done. Then check [Group.Behind] and
+// [Groups.Position] before you repeat the call: a second reset delivers the events once more.
 func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.ID, position uint64) error {
 	what := fmt.Sprintf("reset to event %d", position)
 	var moved *edit
 	err := g.edit(ctx, what, group, id,
-		func(_ context.Context, e edit) error {
+		func(ctx context.Context, e edit) error {
 			if err := e.own(); err != nil {
 				return err
+			}
+			if moved == nil {
+				if err := e.forward(ctx, position); err != nil {
+					return err
+				}
 			}
 			return e.has(position)
 		},

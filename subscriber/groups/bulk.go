@@ -92,7 +92,8 @@ type bulk struct {
 // hold is a shard that an operator holds.
 type hold struct {
 	shard checkpoint.Shard
-	start time.Time // start of the group
+	store *checkpoint.Store // of the positions
+	start time.Time         // start of the group
 	epoch uint64
 }
 
@@ -170,7 +171,7 @@ func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
 		if err := (edit{external: b.skips && r.ExternalPositions}).own(); err != nil {
 			return err
 		}
-		h := hold{shard: shard, start: r.Start, epoch: r.Epochs[number]}
+		h := hold{shard: shard, store: b.group.store.In(r.Rows), start: r.Start, epoch: r.Epochs[number]}
 		for page, err := range b.group.store.BehindPages(ctx, shard) {
 			if err != nil {
 				return err
@@ -282,7 +283,7 @@ func (b *bulk) skip(ctx context.Context, h hold, parked []failedEvent) error {
 	}
 	var positions map[aggregate.ID]uint64
 	err := patiently(ctx, func() (err error) {
-		positions, err = b.group.store.Positions(ctx, h.shard, ids, true)
+		positions, err = h.store.Positions(ctx, h.shard, ids, true)
 		return err
 	})
 	if err != nil {
@@ -299,7 +300,7 @@ func (b *bulk) skipOne(ctx context.Context, h hold, p failedEvent, position uint
 	moved := false
 	err := patiently(ctx, func() (err error) {
 		if moved {
-			positions, err := b.group.store.Positions(ctx, h.shard, []aggregate.ID{p.Aggregate}, true)
+			positions, err := h.store.Positions(ctx, h.shard, []aggregate.ID{p.Aggregate}, true)
 			if err != nil {
 				return err
 			}
@@ -340,7 +341,7 @@ func (b *bulk) trySkip(ctx context.Context, h hold, p failedEvent, position uint
 	}
 	listed := p.Behind
 	listed.Head = max(listed.Head, number)
-	err := b.group.store.SkipParked(ctx, h.shard.Group, listed, position, found, checkpoint.Skipped{
+	err := h.store.SkipParked(ctx, h.shard.Group, listed, position, found, checkpoint.Skipped{
 		Aggregate: p.Aggregate, Number: number, EventType: p.eventType, At: b.group.journal.Config.Now(),
 		Reason: skipReason(p.Parked), Epoch: h.epoch,
 	})

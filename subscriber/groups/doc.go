@@ -27,7 +27,9 @@
 //
 // External positions are positions that members store outside of the checkpoint table
 // (subscriber.Config.Positions), for example in an SQL database. [WithPositions] makes this package
-// read them. Operations that change positions refuse such a group with [ErrExternalPositions].
+// read them. Operations that change positions refuse such a group with [ErrExternalPositions]. The
+// positions of a projection.Rows are rows of its read model. The group says where they are, so all
+// operations work on it.
 //
 // # Lag
 //

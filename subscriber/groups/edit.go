@@ -20,7 +20,9 @@ type edit struct {
 	start time.Time // start of the group
 	epoch uint64    // epoch of the operator; 0 while it does not hold the shard
 
-	external bool // the group has external positions
+	external bool              // the group has external positions
+	rows     *checkpoint.Rows  // of its positions, or nil
+	store    *checkpoint.Store // of its positions
 }
 
 // editAttempts is the maximum number of attempts at an edit that loses its shard before its end.
@@ -55,7 +57,8 @@ func (g *Group) tryEdit(ctx context.Context, id aggregate.ID, verify, do func(co
 		return err
 	}
 	number := g.journal.Shard(id)
-	e := edit{group: g, id: id, shard: shardOf(g.key, membership, number), start: membership.Start, external: membership.ExternalPositions}
+	e := edit{group: g, id: id, shard: shardOf(g.key, membership, number), start: membership.Start}
+	e.placed(membership)
 	if e.head, err = g.version(ctx, id); err != nil {
 		return err
 	}
@@ -63,12 +66,18 @@ func (g *Group) tryEdit(ctx context.Context, id aggregate.ID, verify, do func(co
 		return err
 	}
 	return g.store.Operate(ctx, g.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
-		e.shard, e.start, e.epoch, e.external = shard, r.Start, r.Epochs[number], r.ExternalPositions
+		e.shard, e.start, e.epoch = shard, r.Start, r.Epochs[number]
+		e.placed(r)
 		if err := verify(ctx, e); err != nil {
 			return err
 		}
 		return do(ctx, e)
 	})
+}
+
+// placed records where the positions of the group are.
+func (e *edit) placed(r checkpoint.Membership) {
+	e.external, e.rows, e.store = r.ExternalPositions, r.Rows, e.group.store.In(r.Rows)
 }
 
 // version returns the number of the last event, also for an aggregate that was deleted.
@@ -94,10 +103,10 @@ func (e edit) has(number uint64) error {
 func (e edit) position(ctx context.Context) (position uint64, err error) {
 	var found bool
 	if e.epoch > 0 {
-		position, found, err = e.group.store.Claim(ctx, e.shard.Group, e.id, e.epoch)
+		position, found, err = e.store.Claim(ctx, e.shard.Group, e.id, e.epoch)
 	} else {
 		var positions map[aggregate.ID]uint64
-		positions, err = e.group.store.Positions(ctx, e.shard, []aggregate.ID{e.id}, true)
+		positions, err = e.store.Positions(ctx, e.shard, []aggregate.ID{e.id}, true)
 		position, found = positions[e.id]
 	}
 	if err != nil || found {
@@ -112,7 +121,7 @@ func (e edit) move(ctx context.Context, position uint64) error {
 	if err := e.list(ctx); err != nil {
 		return err
 	}
-	return e.group.store.PutPosition(ctx, e.shard.Group, e.id, e.epoch, position)
+	return e.store.PutPosition(ctx, e.shard.Group, e.id, e.epoch, position)
 }
 
 // list makes the next owner of the shard check the aggregate. It writes the entry under the new

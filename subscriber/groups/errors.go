@@ -38,6 +38,10 @@ var (
 	// Reading needs [WithPositions]. Skip and ResetAggregate have to be done in that store, see
 	// docs/guides/sql.md.
 	ErrExternalPositions = errors.New("the group's positions are not in the checkpoint table")
+	// ErrRowAhead reports that the position cannot be set back, because the row of the aggregate is
+	// the position (projection.Rows) and contains the later events. Nothing was changed. Reset the
+	// aggregate to 0, which empties the row.
+	ErrRowAhead = errors.New("the row contains later events than the position")
 	// ErrNoGroups reports that the topic has no consumer group, so nothing shows that its events
 	// were handled. Nothing was removed. Set TrimOptions.WithoutGroups to trim the topic anyway.
 	ErrNoGroups = errors.New("the topic has no consumer group, so nothing shows that its events were handled")

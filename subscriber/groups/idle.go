@@ -25,6 +25,8 @@ import (
 //   - two write units for each shard;
 //   - one read unit for about 40 positions of the shard;
 //   - one write unit for each aggregate that was handled in the shard since that member took it;
+//   - for a projection.Rows also a read of all heads of the shard, and of the row of each
+//     aggregate;
 //   - if the member was the first owner of the shard in the group, also a read of all heads of the
 //     shard, and one read and one write unit for each aggregate without a position.
 //
@@ -123,9 +125,9 @@ func (t tables) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkp
 	if since == 0 {
 		return nil // another operator has fenced it
 	}
-	for ids, err := range t.store.ClaimedPositions(ctx, shard, since, epoch-1) {
+	for ids, err := range t.store.In(r.Rows).ClaimedPositions(ctx, shard, since, epoch-1) {
 		if err == nil {
-			err = t.claim(ctx, shard, ids, epoch)
+			err = claim(ctx, t.store.In(r.Rows), shard, ids, epoch)
 		}
 		if err != nil {
 			return err
@@ -136,9 +138,9 @@ func (t tables) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkp
 	}
 	// The first owner of a shard claims no positions, since there are none yet. It may have sent
 	// transactions for aggregates without a position.
-	for ids, err := range t.store.Unclaimed(ctx, shard) {
+	for ids, err := range t.store.In(r.Rows).Unclaimed(ctx, shard) {
 		if err == nil {
-			err = t.claim(ctx, shard, ids, epoch)
+			err = claim(ctx, t.store, shard, ids, epoch)
 		}
 		if err != nil {
 			return err
@@ -147,11 +149,11 @@ func (t tables) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkp
 	return nil
 }
 
-func (t tables) claim(ctx context.Context, shard checkpoint.Shard, ids []aggregate.ID, epoch uint64) error {
+func claim(ctx context.Context, store *checkpoint.Store, shard checkpoint.Shard, ids []aggregate.ID, epoch uint64) error {
 	return inParallel(writers, len(ids), func(i int) error {
 		// A transaction may hold the row; it commits or fails before the claim succeeds.
 		return patiently(ctx, func() error {
-			_, _, err := t.store.Claim(ctx, shard.Group, ids[i], epoch)
+			_, _, err := store.Claim(ctx, shard.Group, ids[i], epoch)
 			return err
 		})
 	})

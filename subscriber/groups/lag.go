@@ -127,7 +127,7 @@ func (o *LagOptions) setDefaults() {
 // states. In the packed layout it costs instead half a read unit or more for each aggregate, since
 // it reads the aggregate's last item. To this add:
 //
-//   - half a read unit for about 40 positions;
+//   - half a read unit for about 40 positions, or for each 4 KB of each row of a projection.Rows;
 //   - one read unit for each aggregate with unhandled events, up to LagOptions.OldestOf for each
 //     shard;
 //   - for a group with a start, about log2(n) read units for each aggregate of n events without a
@@ -185,7 +185,7 @@ func (c *comparison) run(ctx context.Context) error {
 	for _, b := range progress.Behind {
 		c.listed[b.Aggregate] = b
 	}
-	for aggregates, err := range c.group.store.AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
+	for aggregates, err := range c.group.store.In(c.membership.Rows).AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,8 @@ type Positions interface {
 type Option func(*Groups)
 
 // WithPositions returns an option to read external positions from a store. The positions of other
-// groups are read from the checkpoint table. If several stores are in use, make one [Groups] for
+// groups are read from the checkpoint table, or from the rows of a projection.Rows, which this
+// package finds by itself. If several stores are in use, make one [Groups] for
 // each.
 func WithPositions(store Positions) Option { return func(g *Groups) { g.external = store } }
 
@@ -34,7 +35,7 @@ func (t tables) positions(
 	ctx context.Context, k checkpoint.Shard, r checkpoint.Membership, ids []aggregate.ID, consistent bool,
 ) (map[aggregate.ID]uint64, error) {
 	if !r.ExternalPositions {
-		return t.store.Positions(ctx, k, ids, consistent)
+		return t.store.In(r.Rows).Positions(ctx, k, ids, consistent)
 	}
 	if err := t.readable(r); err != nil {
 		return nil, err
@@ -62,6 +63,19 @@ func (t tables) readable(r checkpoint.Membership) error {
 		return fmt.Errorf("%w: to read them, make Groups with WithPositions and their store", ErrExternalPositions)
 	}
 	return nil
+}
+
+// forward returns an error if the positions are in rows, and the row has later events than a
+// position other than 0.
+func (e edit) forward(ctx context.Context, position uint64) error {
+	if e.rows == nil || position == 0 {
+		return nil
+	}
+	current, err := e.position(ctx)
+	if err == nil && position < current {
+		err = fmt.Errorf("%w: event %d of %s is before %d: reset it to 0", ErrRowAhead, position, e.id, current)
+	}
+	return err
 }
 
 // own returns an error if the group has external positions, which cannot be edited here.

@@ -132,7 +132,7 @@ func (e edit) skip(ctx context.Context, number uint64, reason string) error {
 	if err := e.list(ctx); err != nil {
 		return err
 	}
-	return e.group.store.SkipTo(ctx, e.shard.Group, checkpoint.Skipped{
+	return e.store.SkipTo(ctx, e.shard.Group, checkpoint.Skipped{
 		Aggregate: e.id, Number: number, EventType: eventType, At: e.group.journal.Config.Now(), Reason: reason, Epoch: e.epoch,
 	})
 }

@@ -30,6 +30,9 @@ type Status struct {
 	// ExternalPositions reports that members store the positions outside of the checkpoint table
 	// (subscriber.Config.Positions). The member that joined last has set it.
 	ExternalPositions bool
+	// RowTable is the table of the read model whose rows are the positions (projection.Rows). It is
+	// empty for other groups.
+	RowTable string
 	// LastBurst is the end of the last burst that took shards of the group (subscriber.Burst). It
 	// is zero if there was none, or if a long-running member has joined since. If it is not zero,
 	// the group works in bursts and needs no members.
@@ -122,6 +125,9 @@ func (g *Group) NextDue(ctx context.Context) (due time.Time, err error) {
 
 func statusOf(k checkpoint.Key, r checkpoint.Membership, now time.Time) Status {
 	status := Status{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, OldRowsUntil: r.Ended.Until(), ExternalPositions: r.ExternalPositions, LastBurst: r.Burst}
+	if r.Rows != nil {
+		status.RowTable = r.Rows.Table
+	}
 	if why := r.Stopped; why != nil {
 		stopped := Stopped(*why)
 		status.Stopped = &stopped

@@ -29,6 +29,7 @@ const schemaPage = "reference/schema.md"
 var rare = map[string]map[string]string{
 	"checkpoint-shards": {
 		"external_positions": "needs positions in another store",
+		"rows":               "needs a projection with a row for each aggregate",
 		"unfenced":           "needs a member that crashes during a transaction",
 	},
 	"checkpoint-member": {"operator": "is there only while an operator edits a row"},

@@ -24,6 +24,10 @@ type Config struct {
 	ShardOf func(value string) int
 	// ExternalPositions reports that the checkpoint table does not have the positions.
 	ExternalPositions bool
+	// Rows says in which rows of a read model the positions are.
+	Rows *checkpoint.Rows
+	// Accepts returns an error if the subscription cannot be a member of a group.
+	Accepts func(checkpoint.Membership) error
 	// Closing is the context of writes at the end. It ends in time for Close to return.
 	Closing context.Context //nolint:containedctx // it limits the work of many calls
 }

@@ -47,6 +47,9 @@ func (m *Member[W]) join(
 			return true
 		}
 		if err == nil {
+			err = m.Accepts(seen)
+		}
+		if err == nil {
 			next := seen
 			if !next.Exists() {
 				next = checkpoint.NewMembership(len(m.shards), m.Checkpoint.Start(m.Start(m.since)))
@@ -59,7 +62,7 @@ func (m *Member[W]) join(
 			if number == 0 {
 				return false
 			}
-			next.ExternalPositions = m.ExternalPositions
+			next.ExternalPositions, next.Rows = m.ExternalPositions, m.Rows
 			// The end of ctx does not cancel this request. A member that does not know that it has
 			// joined would keep its shards from others.
 			once, cancel := context.WithTimeout(m.Closing, m.Lease/2)

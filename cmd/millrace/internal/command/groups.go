@@ -41,6 +41,8 @@ type groupLine struct {
 	// ExternalPositions reports that members store the positions outside of the checkpoint table.
 	// Then there is no lag.
 	ExternalPositions bool `json:"external_positions,omitempty"`
+	// RowTable is the table whose rows are the positions, if they are not in the checkpoint table.
+	RowTable string `json:"row_table,omitempty"`
 	// Skipped is the number of skipped and deferred events. SkippedMore reports that there are more
 	// than were counted.
 	Skipped     int  `json:"skipped"`
@@ -74,7 +76,7 @@ type groupShardLine struct {
 func newGroupLine(g groups.Status) groupLine {
 	l := groupLine{
 		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused, OldRowsUntil: output.Time(g.OldRowsUntil),
-		ExternalPositions: g.ExternalPositions, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
+		ExternalPositions: g.ExternalPositions, RowTable: g.RowTable, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 		LastBurst: output.Time(g.LastBurst),
 	}
 	for _, m := range g.Members {
@@ -369,6 +371,9 @@ func (a *app) printGroup(l groupLine) error {
 	}
 	if l.ExternalPositions {
 		fields = append(fields, output.Field{Name: "positions", Value: "external, in a store of the members"})
+	}
+	if l.RowTable != "" {
+		fields = append(fields, output.Field{Name: "positions", Value: "rows of table " + l.RowTable})
 	}
 	if l.lagLine != nil {
 		fields = append(fields, output.Field{Name: "lag", Value: l.text()},
