@@ -24,8 +24,10 @@
 //   - [App.HandleCommands]: handlers of commands that come as messages.
 //   - [App.HandleEvents] and [App.Handle]: handlers of events, typed or as messages.
 //   - [App.Project]: a projection, which applies each event to a table exactly once.
+//   - [App.ProjectRows]: the same with one row for each aggregate, at a quarter of the cost.
 //   - [App.ProjectSQL]: a projection to an SQL database, which applies each event exactly once too.
-//   - [App.ReadModel]: a read model that can be rebuilt while it serves queries.
+//   - [App.ReadModel] and [App.RowReadModel]: a read model that can be rebuilt while it serves
+//     queries.
 //   - [Process]: a process manager, which reacts to events with commands.
 //   - [App.Live]: a feed, which pushes changes to web pages.
 //   - [App.Serve] and [App.Add]: an HTTP server, or any other [Service].

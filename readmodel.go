@@ -29,11 +29,33 @@ import (
 func (a *App) ReadModel(
 	ctx context.Context, config readmodel.Config, build func(context.Context, readmodel.Generation) ([]projection.Reaction, error),
 ) (*readmodel.Model, error) {
+	if build == nil {
+		return nil, noBuild(config)
+	}
+	return a.readModel(ctx, config, func(ctx context.Context, g readmodel.Generation, definitions []aggregate.AnyDefinition) (settings, message.NoPublishHandlerFunc, error) {
+		reactions, err := build(ctx, g)
+		if err != nil {
+			return settings{}, nil, err
+		}
+		p, err := projection.New(a.client, projection.Config{Definitions: definitions}, reactions...)
+		if err != nil {
+			return settings{}, nil, err
+		}
+		return ofProjection, p.Handle, nil
+	})
+}
+
+func noBuild(config readmodel.Config) error {
+	return &ConfigError{"build", fmt.Sprintf("of read model %q is nil; pass a function that returns its reactions", config.Name)}
+}
+
+// generationHandler returns the handler of the projection of a generation, and the settings of its
+// subscriber.
+type generationHandler func(context.Context, readmodel.Generation, []aggregate.AnyDefinition) (settings, message.NoPublishHandlerFunc, error)
+
+func (a *App) readModel(ctx context.Context, config readmodel.Config, handler generationHandler) (*readmodel.Model, error) {
 	if err := a.checkNotStarted(); err != nil {
 		return nil, err
-	}
-	if build == nil {
-		return nil, &ConfigError{"build", fmt.Sprintf("of read model %q is nil; pass a function that returns its reactions", config.Name)}
 	}
 	name := "read model " + config.Name
 	if slices.ContainsFunc(a.workers, func(other Service) bool { return other.Name == name }) {
@@ -61,11 +83,11 @@ func (a *App) ReadModel(
 	topics, definitions := slices.Clone(config.Topics), slices.Clone(a.definitions)
 	a.handled(topics)
 	wire := func(ctx context.Context, g readmodel.Generation, router *message.Router) error {
-		reactions, err := build(ctx, g)
+		s, handle, err := handler(ctx, g, definitions)
 		if err != nil {
 			return err
 		}
-		return a.project(Group{Name: g.Group(), Topics: topics}, definitions, reactions, router)
+		return a.project(Group{Name: g.Group(), Topics: topics}, s, handle, router)
 	}
 	a.models = append(a.models, modelWiring(model, config.Forms, wire))
 	a.workers = append(a.workers, Service{Name: name, Run: func(ctx context.Context) error {
@@ -110,12 +132,8 @@ func modelWiring(
 }
 
 // project adds a projection to a router, which closes its subscriber.
-func (a *App) project(g Group, definitions []aggregate.AnyDefinition, reactions []projection.Reaction, router *message.Router) error {
-	p, err := projection.New(a.client, projection.Config{Definitions: definitions}, reactions...)
-	if err != nil {
-		return err
-	}
-	config, err := a.configure(g, ofProjection)
+func (a *App) project(g Group, s settings, handle message.NoPublishHandlerFunc, router *message.Router) error {
+	config, err := a.configure(g, s)
 	if err != nil {
 		return err
 	}
@@ -124,7 +142,7 @@ func (a *App) project(g Group, definitions []aggregate.AnyDefinition, reactions 
 		return err
 	}
 	for _, topic := range g.Topics {
-		router.AddConsumerHandler(g.handlerName(topic), topic, sub, p.Handle)
+		router.AddConsumerHandler(g.handlerName(topic), topic, sub, handle)
 	}
 	return nil
 }
