@@ -53,14 +53,14 @@
 //
 // The row holds the group and topic, the count of resets, the epoch of the shard's owner and the
 // number of the last applied event, in attributes that begin with "millrace_". A row without
-// millrace_number has applied no event yet: a member creates rows before their first event. After a
+// millrace_number has applied no event yet: a member may create it before the first event. After a
 // reset of the group, the first event that is handled again empties the row.
 //
-// Only the group may write the rows. Another group, or a second topic with the same ids, gets
-// [ErrRowTaken]. If a row is deleted, the group builds it again from the first event, when it
-// handles the next event of the aggregate or reconciles. So a row must not expire, and an
-// application that deletes rows gets them back. Write a mark that an aggregate is closed as an
-// attribute instead.
+// A table of rows belongs to one journal, and only the group may write the rows. Another group, or
+// a second topic with the same ids, gets [ErrRowTaken]. If a row is deleted, the group builds it
+// again from the first event, when it handles the next event of the aggregate or reconciles. So a
+// row must not expire, and an application that deletes rows gets them back. Write a mark that an
+// aggregate is closed as an attribute instead.
 //
 // # Events of old and unknown types
 //
@@ -80,6 +80,7 @@
 // nothing by itself: its position is stored with the next flush of the subscriber. A run of events
 // costs as much as one event.
 //
-// With [Rows] an event or a run costs one write unit for each KB of its row, and the first one of
-// an aggregate in the term of a shard's owner one more. That is two more after a reset.
+// With [Rows] an event or a run costs one write unit for each KB of its row. The first one of an
+// aggregate in the term of a shard's owner costs one more, and two more after a reset, but not in
+// the first term of a new group.
 package projection

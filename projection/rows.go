@@ -291,6 +291,9 @@ func merge(into, from *types.Update) {
 		rest = position + " " + rest
 	}
 	into.UpdateExpression = &rest
+	if into.ExpressionAttributeNames == nil && len(from.ExpressionAttributeNames) > 0 {
+		into.ExpressionAttributeNames = map[string]string{}
+	}
 	for name, attribute := range from.ExpressionAttributeNames {
 		into.ExpressionAttributeNames[name] = attribute
 	}

@@ -102,15 +102,15 @@ func (c *committer) wentBack(st *stream, stored, position uint64) error {
 
 var errWentBack = errors.New("the row of the position was deleted, or its store was restored to an earlier time")
 
-// untouched reports that the position of an aggregate cannot have been stored in the checkpoint
-// table: this is the first
+// untouched reports that the position of an aggregate cannot have been stored: this is the first
 // term of the shard, and the sequencer has not forgotten the stream. Then there is nothing to
-// claim. This spares a new group that reads the whole history a request for each aggregate.
+// claim. This spares a new group that reads the whole history a request for each aggregate. A row
+// of a read model may have a position from before a reset.
 func (c *committer) untouched(id aggregate.ID) bool {
 	if _, forgotten := c.sequencer.PositionOf(id); forgotten {
 		return false
 	}
-	return c.fresh && c.table != nil && c.since.IsZero() && !c.sequencer.HasForgotten(id)
+	return c.fresh && (c.table != nil || c.group().Resets == 0) && c.since.IsZero() && !c.sequencer.HasForgotten(id)
 }
 
 // baseline determines where a group that starts at a time begins with an aggregate: after the last

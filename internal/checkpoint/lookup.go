@@ -158,13 +158,8 @@ func (s *Store) ClaimedPositions(ctx context.Context, k Shard, from, to uint64) 
 // Unclaimed yields the aggregates of a shard that have no position row. There can be many in the
 // first term of a group, because its owner claims none. It reads all heads with strong consistency,
 // each page when the caller asks for it. It costs another read unit for each aggregate.
-//
-// It yields nothing if rows hold the positions: no owner writes one that it has not claimed.
 func (s *Store) Unclaimed(ctx context.Context, k Shard) iter.Seq2[[]aggregate.ID, error] {
 	return func(yield func([]aggregate.ID, error) bool) {
-		if s.rows != nil {
-			return
-		}
 		q := storage.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, Consistent: true}
 		for heads, err := range s.journal.Raw().ShardHeads(ctx, q, func(*journal.CorruptItemError) {}) {
 			var ids []aggregate.ID
@@ -180,6 +175,9 @@ func (s *Store) Unclaimed(ctx context.Context, k Shard) iter.Seq2[[]aggregate.ID
 
 // without returns the aggregates of some heads that have no position row.
 func (s *Store) without(ctx context.Context, k Shard, heads []journal.Head) (ids []aggregate.ID, err error) {
+	if s.rows != nil {
+		return s.withoutRow(ctx, k, heads)
+	}
 	for some := range slices.Chunk(heads, maxKeys) {
 		keys := make([]item, len(some))
 		for i, head := range some {

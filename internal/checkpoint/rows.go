@@ -75,13 +75,8 @@ func (r Rows) Key(id aggregate.ID) map[string]types.AttributeValue {
 	return key
 }
 
-func rowNames(more ...string) map[string]string {
-	names := map[string]string{"#millrace_g": rowGroup, "#millrace_r": rowResets, "#millrace_e": rowEpoch}
-	for i := 0; i+1 < len(more); i += 2 {
-		names[more[i]] = more[i+1]
-	}
-	return names
-}
+// keyName is the placeholder of the partition key. The other names need none.
+func (r Rows) keyName() map[string]string { return map[string]string{"#millrace_k": r.PartitionKey} }
 
 func (o RowOf) values() item {
 	return item{":millrace_g": text(o.owner()), ":millrace_r": number(o.Group.Resets), ":millrace_e": number(o.Epoch)}
@@ -89,30 +84,35 @@ func (o RowOf) values() item {
 
 // Conditions of writes to a row.
 const (
-	rowOfReset   = "#millrace_g = :millrace_g AND #millrace_r = :millrace_r"
-	rowNotNewer  = rowOfReset + " AND #millrace_e <= :millrace_e"
-	rowOwned     = rowOfReset + " AND #millrace_e = :millrace_e"
-	rowOutdated  = "#millrace_g = :millrace_g AND #millrace_r < :millrace_r"
+	rowOfReset   = "millrace_group = :millrace_g AND millrace_resets = :millrace_r"
+	rowNotNewer  = rowOfReset + " AND millrace_epoch <= :millrace_e"
+	rowOwned     = rowOfReset + " AND millrace_epoch = :millrace_e"
+	rowOutdated  = "millrace_group = :millrace_g AND millrace_resets < :millrace_r"
 	rowMissing   = "attribute_not_exists(#millrace_k)"
-	rowAt        = " AND #millrace_n = :millrace_from"
-	rowBeginning = " AND (attribute_not_exists(#millrace_n) OR #millrace_n = :millrace_from)"
+	rowAt        = " AND millrace_number = :millrace_from"
+	rowBeginning = " AND (attribute_not_exists(millrace_number) OR millrace_number = :millrace_from)"
+	rowOwner     = "millrace_group = :millrace_g, millrace_resets = :millrace_r, millrace_epoch = :millrace_e"
 )
 
 // Advance returns the write that moves a claimed position. The caller can add updates of other
-// attributes to it. If its condition is false, Refused returns the reason.
+// attributes to it. If its condition is false, Refused returns the reason. If from is 0, no claim
+// is needed: the write creates the row.
 func (r Rows) Advance(o RowOf, from, to uint64) *types.Update {
-	condition := rowOwned + rowAt
+	update, condition := "SET millrace_number = :millrace_to", rowOwned+rowAt
+	var names map[string]string
 	if from == 0 {
-		condition = rowOwned + rowBeginning
+		update += ", " + rowOwner
+		condition = rowMissing + " OR " + rowNotNewer + rowBeginning
+		names = r.keyName()
 	}
 	values := o.values()
 	values[":millrace_from"], values[":millrace_to"] = number(from), number(to)
 	return &types.Update{
 		TableName:                           aws.String(r.Table),
 		Key:                                 r.Key(o.Aggregate),
-		UpdateExpression:                    aws.String("SET #millrace_n = :millrace_to"),
+		UpdateExpression:                    &update,
 		ConditionExpression:                 &condition,
-		ExpressionAttributeNames:            rowNames("#millrace_n", rowNumber),
+		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
@@ -211,9 +211,9 @@ func (p RowPositions) Claim(ctx context.Context, group Group, id aggregate.ID, e
 func (r Rows) claim(o RowOf) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName: aws.String(r.Table), Key: r.Key(o.Aggregate),
-		UpdateExpression:          aws.String("SET #millrace_g = :millrace_g, #millrace_r = :millrace_r, #millrace_e = :millrace_e"),
+		UpdateExpression:          aws.String("SET " + rowOwner),
 		ConditionExpression:       aws.String(rowMissing + " OR " + rowNotNewer),
-		ExpressionAttributeNames:  rowNames("#millrace_k", r.PartitionKey),
+		ExpressionAttributeNames:  r.keyName(),
 		ExpressionAttributeValues: o.values(),
 		ReturnValues:              types.ReturnValueAllNew,
 	}
@@ -224,7 +224,7 @@ func (p RowPositions) replace(ctx context.Context, o RowOf) error {
 	_, err := p.Client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(p.Table), Item: p.empty(o),
 		ConditionExpression:       aws.String(rowMissing + " OR " + rowOutdated),
-		ExpressionAttributeNames:  map[string]string{"#millrace_k": p.PartitionKey, "#millrace_g": rowGroup, "#millrace_r": rowResets},
+		ExpressionAttributeNames:  p.keyName(),
 		ExpressionAttributeValues: item{":millrace_g": text(o.owner()), ":millrace_r": number(o.Group.Resets)},
 	})
 	var failed *types.ConditionalCheckFailedException

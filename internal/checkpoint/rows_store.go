@@ -54,9 +54,8 @@ func (r Rows) putItem(o RowOf, to uint64) types.TransactWriteItem {
 		values[":millrace_to"] = number(to)
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: aws.String(r.Table), Key: r.Key(o.Aggregate),
-			UpdateExpression:                    aws.String("SET #millrace_e = :millrace_e, #millrace_n = :millrace_to"),
+			UpdateExpression:                    aws.String("SET millrace_epoch = :millrace_e, millrace_number = :millrace_to"),
 			ConditionExpression:                 condition,
-			ExpressionAttributeNames:            rowNames("#millrace_n", rowNumber),
 			ExpressionAttributeValues:           values,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}}
@@ -66,7 +65,6 @@ func (r Rows) putItem(o RowOf, to uint64) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: aws.String(r.Table), Item: row,
 		ConditionExpression:                 condition,
-		ExpressionAttributeNames:            rowNames(),
 		ExpressionAttributeValues:           o.values(),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
@@ -106,8 +104,8 @@ func (s *Store) eachRow(ctx context.Context, ids []aggregate.ID, consistent bool
 		}
 		rows, err := s.batchGetIn(ctx, s.rows.Table, types.KeysAndAttributes{
 			Keys: keys, ConsistentRead: &consistent,
-			ProjectionExpression:     aws.String("#millrace_k, #millrace_g, #millrace_r, #millrace_e, #millrace_n"),
-			ExpressionAttributeNames: rowNames("#millrace_k", s.rows.PartitionKey, "#millrace_n", rowNumber),
+			ProjectionExpression:     aws.String("#millrace_k, millrace_group, millrace_resets, millrace_epoch, millrace_number"),
+			ExpressionAttributeNames: s.rows.keyName(),
 		}, s.rows.explain)
 		if err != nil {
 			return err
@@ -143,6 +141,25 @@ func (s *Store) claimedRows(ctx context.Context, k Shard, from, to uint64) iter.
 			}
 		}
 	}
+}
+
+// withoutRow returns the aggregates of some heads whose rows the group has not claimed.
+func (s *Store) withoutRow(ctx context.Context, k Shard, heads []journal.Head) (ids []aggregate.ID, err error) {
+	claimed := map[aggregate.ID]bool{}
+	err = s.eachRow(ctx, idsOf(heads), true, func(id aggregate.ID, row item) error {
+		resets, err := uintOf(row[rowResets])
+		claimed[id] = textOf(row[rowGroup]) == (RowOf{Group: k.Group, Aggregate: id}).owner() && resets == k.Group.Resets
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read positions of %s: %w", k.partition(), err)
+	}
+	for _, id := range idsOf(heads) {
+		if !claimed[id] {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 func idsOf(heads []journal.Head) []aggregate.ID {

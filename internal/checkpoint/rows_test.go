@@ -25,18 +25,20 @@ func TestASkipOfADeletedRowWritesNoRecord(t *testing.T) {
 	s, in, rows := inRows(t)
 	_, _, err := in.Claim(t.Context(), group, x, 1)
 	require.NoError(t, err)
+	first := checkpoint.Skipped{Aggregate: x, Number: 1, Epoch: 1}
+	require.NoError(t, in.Skip(t.Context(), group, in.AdvanceItem(group, x, 1, 0, 1), first))
 	require.NoError(t, s.remove(t, rows.Key(x)))
-	skipped := checkpoint.Skipped{Aggregate: x, Number: 1, Epoch: 1}
-	err = in.Skip(t.Context(), group, in.AdvanceItem(group, x, 1, 0, 1), skipped)
+	skipped := checkpoint.Skipped{Aggregate: x, Number: 2, Epoch: 1}
+	err = in.Skip(t.Context(), group, in.AdvanceItem(group, x, 1, 1, 2), skipped)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, checkpoint.ErrFenced, "the owner claims the position again")
-	_, found, err := in.ReadSkipped(t.Context(), group, x, 1)
+	_, found, err := in.ReadSkipped(t.Context(), group, x, 2)
 	require.NoError(t, err)
 	assert.False(t, found)
 
 	_, _, err = in.Claim(t.Context(), group, x, 2)
 	require.NoError(t, err)
-	require.ErrorIs(t, in.Skip(t.Context(), group, in.AdvanceItem(group, x, 1, 0, 1), skipped), checkpoint.ErrFenced)
+	require.ErrorIs(t, in.Skip(t.Context(), group, in.AdvanceItem(group, x, 1, 1, 2), skipped), checkpoint.ErrFenced)
 	require.ErrorIs(t, in.PutPosition(t.Context(), group, x, 1, 5), checkpoint.ErrFenced)
 	_, _, err = in.ReadPosition(t.Context(), group, x, 1)
 	require.ErrorIs(t, err, checkpoint.ErrFenced)

@@ -48,7 +48,7 @@ var Programs = []Program{
 		Classic: Needs{Snapshot: "Query"}, Packed: Needs{Checkpoint: "BatchGetItem"},
 	},
 	{Name: "live", As: []string{"Load"}, Both: Needs{JournalIndex: index, Checkpoint: "GetItem BatchGetItem"}},
-	{Name: "projection", As: []string{"subscriber"}, Both: Needs{Projected: "PutItem UpdateItem DeleteItem ConditionCheckItem"}},
+	{Name: "projection", As: []string{"subscriber"}, Both: Needs{Projected: "PutItem UpdateItem DeleteItem ConditionCheckItem GetItem BatchGetItem"}},
 	{Name: "projection.CreateTable", Both: Needs{Projected: create + expiry}},
 
 	{Name: "dedup: Positions", Both: Needs{Dedup: "GetItem UpdateItem PutItem"}},

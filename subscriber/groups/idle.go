@@ -140,7 +140,7 @@ func (t tables) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkp
 	// transactions for aggregates without a position.
 	for ids, err := range t.store.In(r.Rows).Unclaimed(ctx, shard) {
 		if err == nil {
-			err = claim(ctx, t.store, shard, ids, epoch)
+			err = claim(ctx, t.store.In(r.Rows), shard, ids, epoch)
 		}
 		if err != nil {
 			return err

@@ -251,29 +251,40 @@ func TestAReconciliationFindsDeletedRows(t *testing.T) {
 
 func TestALateUpdateOfAKilledMemberFailsOnceTheGroupIsIdle(t *testing.T) {
 	t.Parallel()
-	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
-		b := newBills(t, client)
-		b.pay(t, "x", 0, 1)
-		proxy := dynamotest.NewProxy(t, client)
-		dying := &bills{store: open(t, proxy.Client(), journal.Config{}), client: proxy.Client()}
-		late := proxy.Inject(dynamotest.Late(), dynamotest.On("UpdateItem"), dynamotest.Matching(func(_ string, in any) bool {
-			_, moves := in.(*dynamodb.UpdateItemInput).ExpressionAttributeValues[":millrace_to"]
-			return moves
-		}))
-		dying.follow(t, dying.quick())
-		eventually(t, "an update is on its way", func() bool { return late.Fired() > 0 })
-		proxy.Inject(dynamotest.CutConnection()) // like a crash
-		require.NoError(t, b.Pause(t.Context()))
-		b.follow(t, b.quick()) // it evicts the other
+	for name, terms := range map[string]int{"in the first term, which claims nothing": 0, "in a later term": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) { lateUpdate(t, client, terms) })
+		})
+	}
+}
 
-		require.NoError(t, b.WaitIdle(t.Context()))
-		before := b.row(t, "x")
-		require.Positive(t, late.Arrive())
-		assert.Equal(t, before, b.row(t, "x"))
-		require.NoError(t, b.Resume(t.Context()))
-		b.waitApplied(t, "x", 1)
-		assert.True(t, b.is(t, "x", 1, 1))
-	})
+func lateUpdate(t *testing.T, client *dynamodb.Client, terms int) {
+	t.Helper()
+	b := newBills(t, client)
+	for range terms {
+		require.NoError(t, b.follow(t, b.quick()).Close())
+	}
+	b.pay(t, "x", 0, 1)
+	proxy := dynamotest.NewProxy(t, client)
+	dying := &bills{store: open(t, proxy.Client(), journal.Config{}), client: proxy.Client()}
+	late := proxy.Inject(dynamotest.Late(), dynamotest.On("UpdateItem"), dynamotest.Matching(func(_ string, in any) bool {
+		_, moves := in.(*dynamodb.UpdateItemInput).ExpressionAttributeValues[":millrace_to"]
+		return moves
+	}))
+	dying.follow(t, dying.quick())
+	eventually(t, "an update is on its way", func() bool { return late.Fired() > 0 })
+	proxy.Inject(dynamotest.CutConnection()) // like a crash
+	require.NoError(t, b.Pause(t.Context()))
+	b.follow(t, b.quick()) // it evicts the other
+
+	require.NoError(t, b.WaitIdle(t.Context()))
+	before := b.row(t, "x")
+	require.Positive(t, late.Arrive())
+	assert.Equal(t, before, b.row(t, "x"))
+	require.NoError(t, b.Resume(t.Context()))
+	b.waitApplied(t, "x", 1)
+	assert.True(t, b.is(t, "x", 1, 1))
 }
 
 func TestAGroupHasPositionsAtOnePlace(t *testing.T) {

@@ -98,6 +98,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"tail-slow", b.tailSlow},
 		{"overload", b.overload},
 		{"exactly-once", b.exactlyOnce},
+		{"exactly-once-row", b.exactlyOnceRow},
 		{"rebuild", b.rebuild},
 		{"versus-sql", b.versusSQL},
 		{"latency", b.latency},

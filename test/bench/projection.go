@@ -29,7 +29,39 @@ const inFlight = 64
 // exactlyOnce compares a projection that writes one item for each event with a handler that does
 // the same without the position.
 func (b *bench) exactlyOnce(ctx context.Context) error {
-	const name, aggregates, each = "exactly-once", 100, 20
+	const name = "exactly-once"
+	return b.besidePlain(ctx, name, func(model string) (consumer, error) {
+		p, err := projection.New(b.client, projection.Config{}, projection.On(func(_ context.Context, _ deposited, r *journal.Record) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(addTo(model, r.Aggregate, 1))}, nil
+		}))
+		if err != nil {
+			return consumer{}, err
+		}
+		return consumer{handle: p.Handle, handled: func() uint64 { return p.Stats().Applied }}, nil
+	})
+}
+
+// exactlyOnceRow is exactlyOnce for a projection whose rows are the positions.
+func (b *bench) exactlyOnceRow(ctx context.Context) error {
+	const name = "exactly-once-row"
+	return b.besidePlain(ctx, name, func(model string) (consumer, error) {
+		table := projection.RowTable{Table: projection.Table{Name: "models", PartitionKey: "id"}, Prefix: model + "/"}
+		rows, err := projection.NewRows(b.client, table, projection.Config{}, projection.OnRow(
+			func(_ context.Context, _ deposited, r *journal.Record) (projection.RowUpdate, error) {
+				u := addTo(model, r.Aggregate, 1)
+				return projection.RowUpdate{Expression: *u.UpdateExpression, Names: u.ExpressionAttributeNames, Values: u.ExpressionAttributeValues}, nil
+			}))
+		if err != nil {
+			return consumer{}, err
+		}
+		return consumer{rows.Handle, func() uint64 { return rows.Stats().Applied }, rows}, nil
+	})
+}
+
+// besidePlain compares a projection that changes one item for each event with a handler that makes
+// the same updates without a position.
+func (b *bench) besidePlain(ctx context.Context, name string, once func(model string) (consumer, error)) error {
+	const aggregates, each = 100, 20
 	if err := b.historyOf(ctx, name, aggregates, each); err != nil {
 		return err
 	}
@@ -45,15 +77,6 @@ func (b *bench) exactlyOnce(ctx context.Context) error {
 			handled.Add(1)
 			return err
 		}}
-	}
-	once := func(model string) (consumer, error) {
-		p, err := projection.New(b.client, projection.Config{}, projection.On(func(_ context.Context, _ deposited, r *journal.Record) ([]projection.Write, error) {
-			return []projection.Write{projection.Update(addTo(model, r.Aggregate, 1))}, nil
-		}))
-		if err != nil {
-			return consumer{}, err
-		}
-		return consumer{p.Handle, func() uint64 { return p.Stats().Applied }}, nil
 	}
 	return alternate(name, max(1, b.many/4), cost,
 		func(int) (time.Duration, error) {
@@ -89,7 +112,7 @@ func (b *bench) rebuild(ctx context.Context) error {
 		if err != nil {
 			return consumer{}, err
 		}
-		return consumer{p.Handle, func() uint64 { return p.Stats().Applied }}, nil
+		return consumer{handle: p.Handle, handled: func() uint64 { return p.Stats().Applied }}, nil
 	}
 	var last int64
 	err := alternate(name, max(1, b.many/4), cost,
@@ -157,13 +180,14 @@ func addTo(model string, id aggregate.ID, n int) types.Update {
 type consumer struct {
 	handle  func(*message.Message) error
 	handled func() uint64
+	store   subscriber.PositionStore // nil for the checkpoint table
 }
 
 // project makes a new group handle a topic, and returns the time from before Subscribe until all
 // events are handled.
 func (b *bench) project(ctx context.Context, topic, group string, events uint64, c consumer) (time.Duration, error) {
 	start := time.Now()
-	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: group}, nil)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: group, Positions: c.store}, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -87,22 +87,56 @@ func handlings(t *testing.T) string {
 			return func(msg *message.Message) error { return seen(w, msg, true) }
 		}},
 	} {
-		handled := handling(t, h.events, h.handle)
-		var cost bill
-		for _, call := range handled {
-			if slices.Contains(call.Tables, h.table) {
-				cost.trips++
-				cost.read += call.ReadUnits
-				cost.write += call.WriteUnits
-			}
-		}
+		cost := billOf(handling(t, h.events, h.handle, nil), h.table)
 		fmt.Fprintf(&b, "| %s | %d | %g | %g |\n", h.name, cost.trips, cost.read, cost.write)
+	}
+	first := billOf(handling(t, 1, nil, countRows), model)
+	run := billOf(handling(t, 100, nil, countRuns), model)
+	claim := billOf(handling(t, 0, nil, countRows), model)
+	for _, row := range []struct {
+		name string
+		cost bill
+	}{
+		{"a row for each aggregate, an event", first},
+		{"the same in runs, 100 events", run},
+		{"the same, before the first event in a term of the shard after the first term", claim},
+	} {
+		fmt.Fprintf(&b, "| %s | %d | %g | %g |\n", row.name, row.cost.trips, row.cost.read, row.cost.write)
 	}
 	return b.String()
 }
 
-// handling returns the requests while a group handles events.
-func handling(t *testing.T, events int, handler func(world) message.NoPublishHandlerFunc) []dynamotest.Call {
+func billOf(calls []dynamotest.Call, table string) (cost bill) {
+	for _, call := range calls {
+		if slices.Contains(call.Tables, table) {
+			cost.trips++
+			cost.read += call.ReadUnits
+			cost.write += call.WriteUnits
+		}
+	}
+	return cost
+}
+
+var (
+	rowTable = projection.RowTable{Table: projection.Table{Name: model, PartitionKey: "id"}}
+	count    = projection.RowUpdate{Expression: "ADD events :n", Values: map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: "1"}}}
+)
+
+func countRows(w world) (*projection.Rows, error) {
+	return projection.NewRows(w.db.Client(), rowTable, projection.Config{},
+		projection.OnRow(func(context.Context, Written, *journal.Record) (projection.RowUpdate, error) { return count, nil }))
+}
+
+func countRuns(w world) (*projection.Rows, error) {
+	return projection.NewBatchRows(w.db.Client(), rowTable, projection.Config{},
+		func(context.Context, struct{}, projection.Run) (projection.RowUpdate, error) { return count, nil },
+		projection.Fold(func(*struct{}, Written, *journal.Record) error { return nil }))
+}
+
+// handling returns the requests while a group handles events, with a handler or with rows.
+func handling(
+	t *testing.T, events int, handler func(world) message.NoPublishHandlerFunc, toRows func(world) (*projection.Rows, error),
+) []dynamotest.Call {
 	t.Helper()
 	w := newWorld(t, journal.Classic)
 	_, err := w.db.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
@@ -112,7 +146,22 @@ func handling(t *testing.T, events int, handler func(world) message.NoPublishHan
 	})
 	require.NoError(t, err)
 	require.NoError(t, dedup.CreateTable(t.Context(), w.db.Client(), dedup.TableConfig{}))
-	handle := handler(w)
+	config := subscriber.Config{Journal: w.j, ConsumerGroup: "costs"}
+	var handle message.NoPublishHandlerFunc
+	if toRows != nil {
+		rows, err := toRows(w)
+		require.NoError(t, err)
+		if events == 0 {
+			recording := w.db.Record()
+			defer recording.Stop()
+			_, _, err := rows.Claim(t.Context(), subscriber.GroupKey{Name: "costs"}, document, 1)
+			require.NoError(t, err)
+			return recording.Calls()
+		}
+		config.Positions, handle = rows, rows.Handle
+	} else {
+		handle = handler(w)
+	}
 	event, err := Documents.Encode(written(200, 0))
 	require.NoError(t, err)
 	testjournal.Append(t, w.j, storage.Commit{
@@ -123,7 +172,7 @@ func handling(t *testing.T, events int, handler func(world) message.NoPublishHan
 			Aggregate: document, Expected: 90, Events: slices.Repeat([]storage.Event{{Type: event.Type, Payload: event.Payload}}, events-90),
 		})
 	}
-	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: w.j, ConsumerGroup: "costs"}, nil)
+	sub, err := subscriber.NewSubscriber(config, nil)
 	require.NoError(t, err)
 	recording := w.db.Record()
 	defer recording.Stop()

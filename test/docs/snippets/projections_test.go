@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -69,6 +70,36 @@ func inBatches(client *dynamodb.Client) *projection.Projection {
 	)
 	check(err)
 	return p
+}
+
+func TestRowsSumEvents(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	account := b.write(ctx, "42")
+	toRows(b.client, b.j, b.router)
+	b.run(t)
+	b.wait(ctx, "balances", account)
+	assert.Equal(t, "70", shown(ctx, b.client, balances.Name, "42"))
+}
+
+func toRows(client *dynamodb.Client, j *journal.Journal, router *message.Router) {
+	inRow := projection.OnRow(func(_ context.Context, e Withdrawn, r *journal.Record) (projection.RowUpdate, error) {
+		u := balance("", r.Aggregate, -e.Amount)
+		return projection.RowUpdate{Expression: *u.UpdateExpression, Values: u.ExpressionAttributeValues}, nil
+	})
+	rows, err := projection.NewRows(client, projection.RowTable{Table: balances}, projection.Config{},
+		projection.OnRow(func(_ context.Context, e Deposited, _ *journal.Record) (projection.RowUpdate, error) {
+			by := &types.AttributeValueMemberN{Value: fmt.Sprint(e.Amount)}
+			return projection.RowUpdate{Expression: "ADD balance :by", Values: map[string]types.AttributeValue{":by": by}}, nil
+		}),
+		inRow, // the other reaction
+	)
+	check(err)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "balances", Positions: rows}, nil)
+	check(err)
+	router.AddConsumerHandler("balances", "account", sub, rows.Handle)
 }
 
 func TestAProjectionUpcastsEvents(t *testing.T) {
