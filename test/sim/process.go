@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/journal"
@@ -35,8 +36,9 @@ type life struct {
 	member  *member
 	wire    *wire
 	journal *journal.Journal
-	effects *projection.Projection // nil without a projection
-	sagas   *pm.Manager[saga]      // nil without sagas
+	effects *projection.Projection       // nil without a projection
+	apply   func(*message.Message) error // of a read model that is built again
+	sagas   *pm.Manager[saga]            // nil without sagas
 	sub     *subscriber.Subscriber
 	bursts  *bursts // nil for a process that runs for long
 

@@ -32,6 +32,10 @@ type rebuilder struct {
 	group   *groups.Group
 	members []*life // two; each topic has shards for both
 	born    int
+	// rows reports that the rows of the read model are the positions of the group. generation is
+	// the number of times that it was built again.
+	rows       bool
+	generation int
 }
 
 func (w *world) newRebuilder(ctx context.Context, random *rand.Rand) (*rebuilder, error) {
@@ -39,15 +43,20 @@ func (w *world) newRebuilder(ctx context.Context, random *rand.Rand) (*rebuilder
 	if err != nil {
 		return nil, err
 	}
-	return &rebuilder{world: w, random: random, group: groups.Of(j, rebuiltGroup, w.plan.topics[0])}, nil
+	rows := w.plan.sabotage.ofRows() || w.plan.sabotage == "" && random.IntN(2) == 0
+	return &rebuilder{world: w, random: random, group: groups.Of(j, rebuiltGroup, w.plan.topics[0]), rows: rows}, nil
 }
 
 // run builds the read model a few times, and lets it catch up.
 func (r *rebuilder) run(ctx context.Context, times int) {
 	r.fill(ctx)
 	for range times {
-		pauseFor(ctx, between(r.random, time.Second, 8*time.Second))
-		if r.random.IntN(3) == 0 && len(r.members) > 0 {
+		if r.rows { // while the members still handle the history
+			pauseFor(ctx, between(r.random, 100*time.Millisecond, 3*time.Second))
+		} else {
+			pauseFor(ctx, between(r.random, time.Second, 8*time.Second))
+		}
+		if (r.rows || r.random.IntN(3) == 0) && len(r.members) > 0 {
 			r.world.oracle.note("crash", r.members[0].member.name)
 			r.members[0].kill()
 			r.members = r.members[1:]
@@ -84,25 +93,43 @@ func (r *rebuilder) start(ctx context.Context) (*life, error) {
 	l.wire = w.wire(l.member, draw.Derive(r.random))
 	l.wire.untracked = true
 	client := l.wire.client(w.db)
-	l.wire.faults.Inject(l.wire.proxy, dynamotest.LateBy(100*time.Millisecond, longestLateness),
-		dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.3))
-	err := l.openRebuilt(ctx, w, client)
+	if r.rows { // the client waits, so that it does not send the request again before it is killed
+		l.wire.faults.Inject(l.wire.proxy, dynamotest.Congestion(100*time.Millisecond, longestLateness),
+			dynamotest.On("UpdateItem"), dynamotest.Table(rowTable.Table.Name), dynamotest.Chance(0.3))
+	} else {
+		l.wire.faults.Inject(l.wire.proxy, dynamotest.LateBy(100*time.Millisecond, longestLateness),
+			dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.3))
+	}
+	err := l.openRebuilt(ctx, r, client)
 	if err != nil {
 		l.kill()
 	}
 	return l, err
 }
 
-func (l *life) openRebuilt(ctx context.Context, w *world, client *dynamodb.Client) (err error) {
+func (l *life) openRebuilt(ctx context.Context, r *rebuilder, client *dynamodb.Client) (err error) {
+	w := r.world
 	l.endSagas = func() {}
 	if l.journal, err = w.open(ctx, client, &clock{}); err != nil {
 		return err
 	}
-	if l.effects, err = effects(client, rebuiltGroup, true); err != nil {
-		return err
+	var positions subscriber.PositionStore
+	if r.rows {
+		rows, err := rowEffects(client, r.generation)
+		if err != nil {
+			return err
+		}
+		positions, l.apply = rows, rows.Handle
+	} else {
+		p, err := effects(client, rebuiltGroup, true)
+		if err != nil {
+			return err
+		}
+		l.apply = p.Handle
 	}
 	l.sub, err = subscriber.NewSubscriber(subscriber.Config{
-		Journal: l.journal, ConsumerGroup: rebuiltGroup, CloseTimeout: time.Second,
+		Positions: positions,
+		Journal:   l.journal, ConsumerGroup: rebuiltGroup, CloseTimeout: time.Second,
 		Timing: subscriber.Timing{
 			LeaseDuration: 2 * time.Second, PollInterval: time.Second, MaxPollInterval: 2 * time.Second, TrailingDelay: w.plan.trailing,
 		},
@@ -123,7 +150,7 @@ func (l *life) openRebuilt(ctx context.Context, w *world, client *dynamodb.Clien
 }
 
 func (l *life) project(msg *message.Message) {
-	if l.effects.Handle(msg) != nil {
+	if l.apply(msg) != nil {
 		msg.Nack()
 	} else {
 		msg.Ack()
@@ -142,10 +169,12 @@ func (r *rebuilder) rebuild(ctx context.Context) {
 		return // a fault
 	}
 	if waitIdle(ctx, g) == nil {
-		if r.random.IntN(2) == 0 {
+		if r.rows {
+			r.rebuildRows(ctx)
+		} else if r.random.IntN(2) == 0 {
 			w.oracle.note("rebuild by a reset", rebuiltGroup)
 			r.clear(ctx)
-			r.insist(ctx, func() error { return g.Reset(ctx, subscriber.Beginning(), nil) })
+			r.insist(ctx, func() error { return r.reset(ctx) })
 		} else {
 			w.oracle.note("rebuild by a removal", rebuiltGroup)
 			for _, l := range r.members {
@@ -153,13 +182,21 @@ func (r *rebuilder) rebuild(ctx context.Context) {
 			}
 			r.members = nil
 			r.clear(ctx)
-			r.insist(ctx, func() error { return g.Remove(ctx, groups.RemoveOptions{Force: true}) })
+			r.insist(ctx, func() error { return r.removeGroup(ctx) })
 		}
 		if w.plan.sabotage == Prune {
 			r.insist(ctx, func() error { return r.remove(ctx, checkpointTable, isOldRebuilt) })
 		}
 	}
 	r.insist(ctx, func() error { return g.Resume(ctx) })
+}
+
+func (r *rebuilder) reset(ctx context.Context) error {
+	return r.group.Reset(ctx, subscriber.Beginning(), nil)
+}
+
+func (r *rebuilder) removeGroup(ctx context.Context) error {
+	return r.group.Remove(ctx, groups.RemoveOptions{Force: true})
 }
 
 // insist repeats an operation until it succeeds, or there is no group.

@@ -84,20 +84,27 @@ const (
 	// Presume: a burst with hints moves the cursors of the shards that it has visited, as if it had
 	// read their tails.
 	Presume Sabotage = "presume"
+	// Unstamp: rows that are positions are written whatever their epoch is.
+	Unstamp Sabotage = "unstamp"
+	// Inherit: rows that are positions are written whatever reset they are of.
+	Inherit Sabotage = "inherit"
 )
 
 // Sabotages lists all kinds of sabotage.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Prune, Believe, Ignore, Overtake, Presume}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Prune, Believe, Ignore, Overtake, Presume, Unstamp, Inherit}
 
 // disruption returns the disruption that a sabotage needs to be visible, or "" for none.
 func (s Sabotage) disruption() Disruption {
-	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Prune: Rebuilds, Believe: Hints, Ignore: Hints, Overtake: Bursts, Presume: Bursts}[s]
+	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Prune: Rebuilds, Believe: Hints, Ignore: Hints, Overtake: Bursts, Presume: Bursts, Unstamp: Rebuilds, Inherit: Rebuilds}[s]
 }
 
 // ofSagas reports whether the sabotage affects only process managers.
 func (s Sabotage) ofSagas() bool {
 	return slices.Contains([]Sabotage{Reissue, Unguard, Detach, Strand}, s)
 }
+
+// ofRows reports whether the sabotage affects only rows that are positions.
+func (s Sabotage) ofRows() bool { return s == Unstamp || s == Inherit }
 
 // ofSkips reports whether the sabotage affects only groups that skip events.
 func (s Sabotage) ofSkips() bool { return s == Unrecord || s == Rehandle }
@@ -131,6 +138,8 @@ func (s Sabotage) spoil(in any) any {
 
 func (s Sabotage) spoilUpdate(u *dynamodb.UpdateItemInput) {
 	switch {
+	case s.ofRows() && aws.ToString(u.TableName) == rowTable.Table.Name:
+		s.spoilRow(u)
 	case s == Unrevise && requestOf(u) == listRequests:
 		u.ConditionExpression = aws.String(byEpoch)
 	case s == Unfence && len(positionWrites(u)) > 0:

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 	pm "github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/test/campaign"
 	"github.com/millrace-dev/millrace/test/draw"
 )
@@ -129,6 +130,9 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err := w.inspectRebuilt(ctx, heads); err != nil {
 		return err
 	}
+	if err := w.inspectRows(ctx, heads); err != nil {
+		return err
+	}
 	if err := w.inspectSagas(ctx, heads); err != nil {
 		return err
 	}
@@ -156,6 +160,9 @@ func (w *world) create(ctx context.Context) error {
 		return err
 	}
 	if err := pm.CreateTable(ctx, w.clean, pm.DefaultTable); err != nil {
+		return err
+	}
+	if err := projection.CreateTable(ctx, w.clean, rowTable.Table); err != nil {
 		return err
 	}
 	return tables.Ensure(ctx, w.clean, &dynamodb.CreateTableInput{

@@ -97,6 +97,8 @@ func TestWorlds(t *testing.T) {
 			"ignore":   `slow`,
 			"overtake": `lost`,
 			"presume":  `lost`,
+			"unstamp":  `effect`,
+			"inherit":  `effect`,
 		}
 	}
 	for sabotage, finds := range sabotages {
