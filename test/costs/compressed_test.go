@@ -59,8 +59,8 @@ func sample(seed, size int) string {
 	var b strings.Builder
 	for b.Len() < size {
 		member := ulid()
-		fmt.Fprintf(&b, "'%s':'%s','%s':{'id':'%s','user_account_id':{'value':'01890535-%04x-%04x-%04x-%012x'},'role':'Admin'},",
-			ulid(), member, member, member, random.IntN(1<<16), random.IntN(1<<16), random.IntN(1<<16), random.Int64N(1<<48))
+		fmt.Fprintf(&b, "'%s':'%s','%s':{'id':'%s','user_account_id':{'value':'%08x-%04x-%04x-%04x-%012x'},'role':'Admin'},",
+			ulid(), member, member, member, random.Uint32(), random.IntN(1<<16), random.IntN(1<<16), random.IntN(1<<16), random.Int64N(1<<48))
 	}
 	return b.String()[:size]
 }
