@@ -56,10 +56,12 @@ const (
 	// Bursts: each process of a group works in bursts in every second life. The bursts get the
 	// hints of [Hints].
 	Bursts Disruption = "burst"
+	// Staleness: eventually consistent reads return earlier items.
+	Staleness Disruption = "stale"
 )
 
 // Disruptions lists all disruptions.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports, Rebuilds, Hints, Bursts}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports, Rebuilds, Hints, Bursts, Staleness}
 
 // noDisruptions is the value of [World].Disrupt for a world without disruptions.
 const noDisruptions = "none"
@@ -85,8 +87,15 @@ type disruptionPlan struct {
 	straggling float64
 	strikes    int
 	delays     []indexDelay
+	stale      staleness
 	// measures says that at the end the world measures how soon events are delivered.
 	measures bool
+}
+
+// staleness is the age of eventually consistent reads.
+type staleness struct {
+	most   time.Duration
+	chance float64 // 0 for reads that are not stale
 }
 
 // indexDelay is the delay of some entries in the tail index.
@@ -167,6 +176,9 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	}
 	if d.has(Hints) {
 		d.hints = newHintPlan(r)
+	}
+	if d.has(Staleness) {
+		d.stale = staleness{draw.Pick(r, 50*time.Millisecond, 300*time.Millisecond, time.Second), draw.Pick(r, 0.05, 0.3, 1)}
 	}
 	d.measures = len(d.kinds) > 0
 	p.provoke()

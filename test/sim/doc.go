@@ -34,7 +34,8 @@
 //   - The journal is exported in several attempts (exports.go).
 //   - A read model is built again by resets and removals of its group, while transactions of its
 //     handlers are late (rebuild.go).
-//   - Entries appear late in the tail index (faults.go).
+//   - Entries appear late in the tail index, or eventually consistent reads return earlier items
+//     (faults.go).
 //   - Processes announce their commits to each other by hints that are lost, late, repeated or
 //     forged, while idle shards are perhaps polled rarely (hints.go).
 //   - Each process of a group works in bursts in every second life (bursts.go): with these hints,

@@ -18,6 +18,9 @@ func drawFaults(r *rand.Rand, db *dynamotest.DB, p *plan) *draw.FaultMix {
 	for _, d := range p.disruption.delays {
 		mix.Inject(db, dynamotest.DelayIndex(d.least, d.most), dynamotest.Index(tailIndex), dynamotest.Chance(d.chance))
 	}
+	if s := p.disruption.stale; s.chance > 0 {
+		mix.Inject(db, dynamotest.StaleReads(0, s.most), dynamotest.Chance(s.chance))
+	}
 	pause := dynamotest.For(draw.UpTo(r, 20*time.Millisecond))
 	for _, fault := range []dynamotest.Fault{
 		dynamotest.Throttle(), dynamotest.InternalError(), dynamotest.Conflict(), dynamotest.Hold(pause), dynamotest.Tear(pause),
