@@ -92,23 +92,27 @@ func (w *writer) execute() {
 }
 
 // decided holds the results of the decisions of one call: how often they ran, the number of events
-// of the last one, and the largest number of events.
-type decided struct{ runs, count, most int }
+// and the version of the last one, and the largest number of events.
+type decided struct {
+	runs, count, most int
+	version           uint64
+}
 
 // decide executes a command and reports its outcome to the truth.
 func (w *writer) decide(how string, o *order, options ...repository.Option) (a repository.Aggregate[state], d decided, err error) {
 	id, n, command, floor := o.id, o.size, o.command, w.truth.floor(o.id)
 	latest := floor
-	if w.cached {
-		// A decision may see a cached state. The condition of the commit checks it.
+	if w.cached || w.Layout == journal.Packed {
+		// A decision may see a cached state, or that of an eventually consistent read. The
+		// condition of the commit checks it.
 		latest = 0
 	}
 	told := w.mortal(how, id)
 	a, err = w.repo.Execute(w.alive, id, func(s state) (aggregate.Events[state], error) {
 		w.seen("a decision", id, s.Count, s, latest)
 		d.runs++
-		d.count = 0
-		if s.Sum%32 == 1 {
+		d.count, d.version = 0, s.Count
+		if s.Sum%8 == 1 {
 			return nil, errRefused
 		}
 		d.count = n + int(s.Sum%2)*min(n, 1) //nolint:gosec // 0 or 1
@@ -128,6 +132,10 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 	if err == nil {
 		w.seen("Execute", id, a.Version, a.State, floor)
 		w.held[id] = a
+	}
+	// Nothing else checks the state of a decision without a commit.
+	if refused := errors.Is(err, errRefused); d.version < floor && (refused || err == nil && !a.Repeated && d.count == 0) {
+		w.truth.report(Wrong, "%s ended without a commit by a decision on thing %s at version %d, which was at %d before", how, id, d.version, floor)
 	}
 	switch {
 	case a.Repeated:
