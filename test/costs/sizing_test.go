@@ -132,7 +132,7 @@ func TestThePageOfSizingComparesOnDemandWithProvisioned(t *testing.T) {
 			dollars(all), dollars(all/0.2), dollars(onDemand(write, read))),
 		fmt.Sprintf("The two cost the same when about %.0f %% of the provisioned capacity is used.", 100*all/onDemand(write, read)),
 	} {
-		assert.Contains(t, text, sentence)
+		assert.Contains(t, text, sentence, "the page has: %s", sentence)
 	}
 }
 
