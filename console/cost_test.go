@@ -1,11 +1,12 @@
 package console_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -94,7 +95,9 @@ func TestPagesOfManyAggregatesAndManyEventsTakeFewReadUnits(t *testing.T) {
 func TestAPageOfLargeEventsEndsWhenItHasTakenItsUnits(t *testing.T) {
 	t.Parallel()
 	onLayouts(t, func(t *testing.T, j *journal.Journal) {
-		payload := []byte(`"` + strings.Repeat("x", 300<<10) + `"`)
+		noise := make([]byte, 225<<10)
+		_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+		payload := fmt.Appendf(nil, "%q", base64.StdEncoding.EncodeToString(noise)) // 300 KB
 		id := aggregate.ID{Type: "cart", Value: "1"}
 		for n := range uint64(21) {
 			testjournal.Append(t, j, storage.Commit{Aggregate: id, Expected: n, Events: []storage.Event{{ID: fmt.Sprint(n), Type: "cart.noted", Payload: payload}}})
