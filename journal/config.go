@@ -82,6 +82,16 @@ type Config struct {
 
 	// RetryBudget is how long a commit repeats its request if DynamoDB throttled it, if it met
 	// another transaction, or if its reply was lost. The deadline of the context ends it earlier.
+	// The loads and commits of one call of repository.Repository.Execute, or of a transaction of
+	// several aggregates, share one budget. Only the time of failed requests and of pauses counts.
+	// The first attempt at a request is always sent. The snapshot that the layout Packed writes
+	// after a commit has a budget of its own.
+	//
+	// The process limits how often it repeats throttled commits. A repetition takes a token, and
+	// each success returns one. A commit without a token waits for one within the budget. There is
+	// a quota for the journal (100 tokens) and one for each shard (50). Both get 10 tokens a
+	// second, so that a caller that is alone is served too.
+	//
 	// Default: 5 seconds. It must be well below subscriber.Timing.TrailingDelay.
 	RetryBudget time.Duration
 

@@ -211,6 +211,9 @@ var EventIDs = uuid.MustParse("9a4b3f0e-6f5c-5d0e-8b43-6d696c6c7261")
 // Target returns the name of the aggregate.
 func (d *Draft) Target() string { return d.Aggregate.String() }
 
+// Subject returns the aggregate.
+func (d *Draft) Subject() aggregate.ID { return d.Aggregate }
+
 // BegunAt returns when the retry budget began.
 func (d *Draft) BegunAt() time.Time { return d.Begun }
 

@@ -52,17 +52,22 @@ func (t *Table) Send(ctx context.Context, w Sending) error {
 	ambiguous := false // whether an earlier attempt may have been written
 	repeats := 0
 	for {
-		err := attemptWithin(ctx, w, t.left(w))
-		switch classify(err) {
+		sent := time.Now()
+		err := attemptWithin(ctx, w, t.left(ctx, w))
+		outcome := classify(err)
+		if outcome == written || outcome == refused {
+			t.quotas.succeeded(t.shardOf(w))
+		}
+		switch outcome {
 		case written:
 			return nil
 		case refused:
-			if err := w.Refusal(ctx, err, ambiguous, t.left(w)); !errors.Is(err, ErrSendAgain) {
+			if err := w.Refusal(ctx, err, ambiguous, t.left(ctx, w)); !errors.Is(err, ErrSendAgain) {
 				return err
 			}
 			// The change is soon out of date if other processes write the same aggregate.
-			if repeats++; repeats > 1 && (t.left(w) <= 0 || !retry.Sleep(ctx, rand.N(SendAgainPause))) {
-				return giveUp(ctx, w, journaltype.ErrContended, ambiguous, t.left(w))
+			if repeats++; repeats > 1 && (t.left(ctx, w) <= 0 || !retry.Sleep(ctx, rand.N(SendAgainPause))) {
+				return giveUp(ctx, w, journaltype.ErrContended, ambiguous, t.left(ctx, w))
 			}
 			if !ambiguous {
 				w.Redate(t.Now())
@@ -71,8 +76,8 @@ func (t *Table) Send(ctx context.Context, w Sending) error {
 		case maybeWritten:
 			ambiguous = true
 		}
-		if !retry.Sleep(ctx, wait.NextBackOff()) {
-			return giveUp(ctx, w, err, ambiguous, t.left(w))
+		if !t.mayRepeat(ctx, w, wait.NextBackOff(), sent, err) {
+			return giveUp(ctx, w, err, ambiguous, t.left(ctx, w))
 		}
 		if !ambiguous {
 			w.Redate(t.Now())
@@ -80,9 +85,9 @@ func (t *Table) Send(ctx context.Context, w Sending) error {
 	}
 }
 
-// left returns the rest of the retry budget.
-func (t *Table) left(w Sending) time.Duration {
-	return time.Until(w.BegunAt().Add(t.Config.RetryBudget))
+// left returns the rest of the retry budget, or of the one that the requests of ctx share.
+func (t *Table) left(ctx context.Context, w Sending) time.Duration {
+	return retry.BudgetOf(ctx).Left(time.Until(w.BegunAt().Add(t.Config.RetryBudget)))
 }
 
 // attemptWithin makes one attempt. A connection that hangs must not outlast the retry budget,

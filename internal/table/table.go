@@ -28,6 +28,7 @@ type Table struct {
 	Client journaltype.Client
 	Config *Settings
 	Source rows.Source // the client, for items that are read as rows
+	quotas *quotas
 }
 
 // New returns the requests of a client. If the settings have no clock, New sets one that the dates
@@ -39,7 +40,7 @@ func New(client journaltype.Client, config *Settings) *Table {
 		c := &clock{}
 		config.Now, client = c.now, timed{client, c}
 	}
-	return &Table{Client: client, Config: config, Source: rows.Source{Client: client, SDK: sdk}}
+	return &Table{Client: client, Config: config, Source: rows.Source{Client: client, SDK: sdk}, quotas: newQuotas()}
 }
 
 // Now returns the time with the precision in which it is stored, so that writer and readers see the
@@ -81,6 +82,7 @@ func (t *Table) BatchGetKeys(ctx context.Context, name string, keys []Item, cons
 func batchGetRows[T any](ctx context.Context, t *Table, name string, keys []Item, consistent bool, of func(rows.Row) T) (items []T, err error) {
 	wait := t.Patience()
 	for len(keys) > 0 {
+		sent := time.Now()
 		found, unprocessed, err := rows.BatchGet(ctx, t.Source, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{name: {Keys: keys, ConsistentRead: &consistent}},
 		}, of)
@@ -93,7 +95,7 @@ func batchGetRows[T any](ctx context.Context, t *Table, name string, keys []Item
 			wait.Reset() // a full reply of 16 MB is progress, not throttling
 			continue
 		}
-		if len(keys) > 0 && !retry.Sleep(ctx, wait.NextBackOff()) {
+		if len(keys) > 0 && !t.again(ctx, wait, sent) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -142,6 +144,7 @@ func (t *Table) TransactGetUnless(
 	}
 	wait := t.Patience()
 	for {
+		sent := time.Now()
 		out, err := t.Client.TransactGetItems(ctx, input)
 		if err == nil {
 			for _, r := range out.Responses {
@@ -152,7 +155,7 @@ func (t *Table) TransactGetUnless(
 			return items, nil
 		}
 		var canceled *types.TransactionCanceledException
-		if !errors.As(err, &canceled) || slices.ContainsFunc(canceled.CancellationReasons, IsFinal) || !retry.Sleep(ctx, wait.NextBackOff()) {
+		if !errors.As(err, &canceled) || slices.ContainsFunc(canceled.CancellationReasons, IsFinal) || !t.again(ctx, wait, sent) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
@@ -231,11 +234,12 @@ func RefusedItem(err error, action int) (it Item, refused bool) {
 func (t *Table) WhileUnderWay(ctx context.Context, send func() error) error {
 	wait := t.Patience()
 	for {
+		sent := time.Now()
 		err := send()
 		if !dynamo.IsContended(err) {
 			return err
 		}
-		if !retry.Sleep(ctx, wait.NextBackOff()) {
+		if !t.again(ctx, wait, sent) {
 			return errors.Join(ctx.Err(), err)
 		}
 	}
