@@ -32,11 +32,12 @@ type command interface {
 // unknown and the retry budget lasts. The id makes that safe: at most one of the command's commits
 // can be written.
 func untilKnown(ctx context.Context, c command, commandID string, budget time.Duration) error {
-	err := c.run(ctx)
+	err := c.run(retry.WithBudget(ctx, budget))
 	if len(c.outcomes()) == 0 || commandID == "" {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, max(budget, leastRepetition))
+	more := max(budget, leastRepetition)
+	bounded, cancel := context.WithTimeout(retry.WithBudget(ctx, more), more)
 	defer cancel()
 	pauses := retry.Pauses(5*time.Millisecond, time.Second, budget)
 	first := c.outcomes()[0]

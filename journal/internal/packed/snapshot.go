@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
@@ -201,7 +202,7 @@ func (p *layout) storeSnapshot(ctx context.Context, c *commit) {
 		return
 	}
 	// The commit is written, but its caller waits.
-	ctx, cancel := context.WithTimeout(ctx, p.Config.RetryBudget)
+	ctx, cancel := context.WithTimeout(retry.WithoutBudget(ctx), p.Config.RetryBudget)
 	defer cancel()
 	if err := p.tryToStore(ctx, c); err != nil {
 		c.LeaveOut(err)
