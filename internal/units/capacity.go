@@ -38,8 +38,8 @@ func asking[In any](in *In) *In {
 	return &asks
 }
 
-// consumed returns the units that a reply reports.
-func consumed(out any) (read, write float64) {
+// Consumed returns the units that a reply reports.
+func Consumed(out any) (read, write float64) {
 	switch out := out.(type) {
 	case *dynamodb.GetItemOutput:
 		return sum(false, out.ConsumedCapacity)

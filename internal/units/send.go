@@ -25,6 +25,6 @@ func Send[In, Out any](
 		counter.add(0, 0)
 		return out, err
 	}
-	counter.add(consumed(out))
+	counter.add(Consumed(out))
 	return out, nil
 }
