@@ -11,6 +11,7 @@ CHAOS_MINUTES         ?= 3
 CHAOS_SEED            ?= 1
 SCALE                 ?=
 PEERS                 ?=
+PROOF                 ?=
 STRESS_TEST_COUNT     ?= 10
 STRESS_TIMEOUT        ?= 60m
 
@@ -102,6 +103,12 @@ bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio 
 .PHONY: bench-peers
 bench-peers: $(EMULATOR) test/peers/node_modules/.fetched ## Do the same work with event-store-adapter-js, castore and both layouts: round trips, units, times (needs Node 20; PEERS has flags)
 	$(EMULATOR) -- go run ./test/peers $(PEERS)
+
+# go run would not pass SIGTERM on, and the tables would stay.
+.PHONY: aws-proof
+aws-proof: ## Run on DynamoDB in your AWS account, and report what emulators cannot show (costs about $8, asks first; PROOF has flags)
+	@go build -o bin/awsproof ./test/cmd/awsproof
+	@bin/awsproof $(PROOF)
 
 # As test/cmd/check does for make interop.
 test/peers/node_modules/.fetched: test/peers/package-lock.json
