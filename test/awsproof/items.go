@@ -15,7 +15,7 @@ type item = map[string]types.AttributeValue
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-func number(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+var one = &types.AttributeValueMemberN{Value: "1"}
 
 // key returns the key of an item in the tables of [proof.table].
 func key(partition, sort string) item { return item{"pk": text(partition), "sk": text(sort)} }

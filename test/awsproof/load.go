@@ -82,7 +82,7 @@ func (p *proof) load(ctx context.Context) (string, error) {
 	project, err := projection.New(p.Client, projection.Config{}, projection.On(func(_ context.Context, _ noted, r *journal.Record) ([]projection.Write, error) {
 		return []projection.Write{projection.Update(types.Update{
 			TableName: &counts.Name, Key: counts.Key(r.Aggregate.Value), UpdateExpression: aws.String("ADD events :one"),
-			ExpressionAttributeValues: item{":one": number("1")},
+			ExpressionAttributeValues: item{":one": one},
 		})}, nil
 	}))
 	if err != nil {

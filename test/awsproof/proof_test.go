@@ -285,7 +285,7 @@ func TestLostAndDoubledEventsAreFound(t *testing.T) {
 		db := dynamotest.New(t)
 		client := before(db.Client(), func(in any) (any, error) {
 			if in, ok := in.(*dynamodb.ScanInput); ok && strings.HasSuffix(*in.TableName, "-counts") {
-				_, err := db.Client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: in.TableName, Item: item{"id": text("more"), "events": number("1")}})
+				_, err := db.Client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: in.TableName, Item: item{"id": text("more"), "events": one}})
 				return nil, err
 			}
 			return nil, nil

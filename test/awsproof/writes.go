@@ -126,7 +126,7 @@ func (p *proof) conflicts(ctx context.Context) (string, error) {
 	names, update := map[string]string{"#n": "n"}, aws.String("ADD #n :one")
 	change := func(sort string) types.TransactWriteItem {
 		return types.TransactWriteItem{Update: &types.Update{
-			TableName: &table, Key: key("item", sort), UpdateExpression: update, ExpressionAttributeNames: names, ExpressionAttributeValues: item{":one": number("1")},
+			TableName: &table, Key: key("item", sort), UpdateExpression: update, ExpressionAttributeNames: names, ExpressionAttributeValues: item{":one": one},
 		}}
 	}
 	kinds := []struct {
@@ -135,7 +135,7 @@ func (p *proof) conflicts(ctx context.Context) (string, error) {
 	}{
 		{"UpdateItem", func(ctx context.Context) error {
 			_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-				TableName: &table, Key: key("item", "a"), UpdateExpression: update, ExpressionAttributeNames: names, ExpressionAttributeValues: item{":one": number("1")},
+				TableName: &table, Key: key("item", "a"), UpdateExpression: update, ExpressionAttributeNames: names, ExpressionAttributeValues: item{":one": one},
 			})
 			return err
 		}},
