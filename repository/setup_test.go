@@ -31,11 +31,11 @@ import (
 
 // incompressible returns a text that compression does not make smaller.
 func incompressible(bytes int) string {
-	random := make([]byte, bytes)
-	for i := range random {
-		random[i] = byte(' ' + rand.IntN('~'-' ')) //nolint:gosec // a test draws
+	text, random := make([]byte, bytes), rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a test draws
+	for i := range text {
+		text[i] = byte(' ' + random.IntN('~'-' '))
 	}
-	return strings.NewReplacer(`"`, "q", `\`, "b").Replace(string(random))
+	return strings.NewReplacer(`"`, "q", `\`, "b").Replace(string(text))
 }
 
 // Account is an aggregate whose state is copied by assignment.
