@@ -141,6 +141,7 @@ func (g *group) join(name string) *member {
 		Checkpoint: checkpoint.New(j), Key: checkpoint.Key{Group: "group", Topic: "account"}, Shards: shards,
 		Lease: lease, Name: name, Now: time.Now, Logger: watermill.NopLogger{},
 		Start: func(t time.Time) time.Time { return t }, Closing: context.Background(),
+		Accepts: func(checkpoint.Membership) error { return nil },
 	}, func(term membership.Term) *work { return g.begin(m, term) })
 	go func() {
 		defer close(m.left)
