@@ -56,7 +56,8 @@ const (
 	// Bursts: each process of a group works in bursts in every second life. The bursts get the
 	// hints of [Hints].
 	Bursts Disruption = "burst"
-	// Staleness: eventually consistent reads return earlier items.
+	// Staleness: eventually consistent reads return earlier items. Most of these reads are those of
+	// [Bursts] and of reconciliations, which are frequent here.
 	Staleness Disruption = "stale"
 )
 
@@ -167,6 +168,15 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 		}
 		d.straggling, d.strikes = draw.Pick(r, 0.3, 1), draw.Pick(r, 0, 1, 2)
 	}
+	if d.has(Staleness) {
+		d.stale = staleness{draw.Pick(r, 50*time.Millisecond, 300*time.Millisecond, time.Second), draw.Pick(r, 0.05, 0.3, 1)}
+		if !d.has(Bursts) {
+			d.kinds = append(d.kinds, Bursts)
+		}
+		for i := range p.groups {
+			p.groups[i].config.Timing.ReconcileInterval = seconds(r, 3, 8)
+		}
+	}
 	if d.has(Bursts) {
 		if !d.has(Hints) {
 			d.kinds = append(d.kinds, Hints)
@@ -176,9 +186,6 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	}
 	if d.has(Hints) {
 		d.hints = newHintPlan(r)
-	}
-	if d.has(Staleness) {
-		d.stale = staleness{draw.Pick(r, 50*time.Millisecond, 300*time.Millisecond, time.Second), draw.Pick(r, 0.05, 0.3, 1)}
 	}
 	d.measures = len(d.kinds) > 0
 	p.provoke()

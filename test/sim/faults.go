@@ -9,9 +9,10 @@ import (
 )
 
 // drawFaults adds faults to the database, with the frequencies of the world. Replies are lost on
-// the wires instead, where the oracle sees their contents.
-func drawFaults(r *rand.Rand, db *dynamotest.DB, p *plan) *draw.FaultMix {
-	mix := &draw.FaultMix{}
+// the wires instead, where the oracle sees their contents. Stale is the fault of stale reads, or
+// nil.
+func drawFaults(r *rand.Rand, db *dynamotest.DB, p *plan) (mix *draw.FaultMix, stale *dynamotest.Injection) {
+	mix = &draw.FaultMix{}
 	if p.indexLag > 0 {
 		mix.Inject(db, dynamotest.DelayIndex(0, p.indexLag), dynamotest.Chance(draw.Pick(r, 0.1, 0.5, 1)))
 	}
@@ -19,7 +20,7 @@ func drawFaults(r *rand.Rand, db *dynamotest.DB, p *plan) *draw.FaultMix {
 		mix.Inject(db, dynamotest.DelayIndex(d.least, d.most), dynamotest.Index(tailIndex), dynamotest.Chance(d.chance))
 	}
 	if s := p.disruption.stale; s.chance > 0 {
-		mix.Inject(db, dynamotest.StaleReads(0, s.most), dynamotest.Chance(s.chance))
+		stale = mix.Inject(db, dynamotest.StaleReads(0, s.most), dynamotest.Chance(s.chance))
 	}
 	pause := dynamotest.For(draw.UpTo(r, 20*time.Millisecond))
 	for _, fault := range []dynamotest.Fault{
@@ -30,5 +31,5 @@ func drawFaults(r *rand.Rand, db *dynamotest.DB, p *plan) *draw.FaultMix {
 			mix.Inject(db, fault, draw.Sometimes(r, chance))
 		}
 	}
-	return mix
+	return mix, stale
 }

@@ -117,9 +117,12 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	faults := drawFaults(draw.Derive(random), db, w.plan)
+	faults, stale := drawFaults(draw.Derive(random), db, w.plan)
 	w.storm(ctx, operator, random)
 	faults.End()
+	if stale != nil {
+		w.oracle.count("stale reads", stale.Fired())
+	}
 	heads, err := w.finish(ctx, operator, random)
 	if err != nil {
 		return err
