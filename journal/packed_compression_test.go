@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -34,10 +36,9 @@ func packedStore(t *testing.T, format int64) (store, *dynamotest.DB, *journal.Jo
 	db := dynamotest.New(t)
 	db.Clock().Set(time.UnixMilli(1_700_000_000_000))
 	db.Clock().Freeze()
-	ids := 0
+	var ids atomic.Int64
 	config := journal.Config{Layout: journal.Packed, Shards: 2, Now: db.Clock().Now, RetryBudget: time.Minute, NewID: func() string {
-		ids++
-		return uuid.NewSHA1(uuid.Nil, fmt.Append(nil, ids)).String()
+		return uuid.NewSHA1(uuid.Nil, fmt.Append(nil, ids.Add(1))).String()
 	}}
 	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
 	s := store{client: db.Client()}
@@ -185,7 +186,7 @@ func (s store) newestRecords(t *testing.T) (records []*journal.Record) {
 // Tables of both formats return the same after the same calls.
 func TestPackedCompressedTablesReturnWhatPlainOnesDo(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	for seed := range testdb.Seeds(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			plain, plainDB, plainJournal := packedStore(t, 1)

@@ -16,7 +16,7 @@ import (
 // peek returns an aggregate by eventually consistent reads, as it is now or was some time ago. It
 // returns false if such a read is not allowed, or if what it found does not count.
 func (r *Repository[S]) peek(ctx context.Context, id aggregate.ID) (a Aggregate[S], ok bool, err error) {
-	if !r.journal.Eventual() || r.config.IgnoreSnapshots || r.handledVersion(ctx, id) > 0 || r.recent.isDistrusted(id) {
+	if !r.journal.Eventual() || r.config.IgnoreSnapshots || r.handledVersion(ctx, id) > 0 || r.recent.isDistrusted(id, r.journal.Config.Now()) {
 		return a, false, nil
 	}
 	var left skipped
@@ -36,7 +36,7 @@ func (r *Repository[S]) peek(ctx context.Context, id aggregate.ID) (a Aggregate[
 		a.setLoaded(loaded)
 	}
 	if a.Version < r.recent.version(id) {
-		r.recent.distrust(id)
+		r.recent.distrust(id, r.journal.Config.Now())
 		return a, false, nil
 	}
 	r.counters.loads.Add(1)
@@ -118,9 +118,9 @@ func (r recent) version(id aggregate.ID) uint64 {
 	return k.version
 }
 
-func (r recent) isDistrusted(id aggregate.ID) bool {
+func (r recent) isDistrusted(id aggregate.ID, now time.Time) bool {
 	k, _ := r.entries.Get(id)
-	return time.Now().Before(k.until)
+	return now.Before(k.until)
 }
 
 func (r recent) written(id aggregate.ID, version uint64) {
@@ -131,8 +131,8 @@ func (r recent) written(id aggregate.ID, version uint64) {
 	}
 }
 
-func (r recent) distrust(id aggregate.ID) {
+func (r recent) distrust(id aggregate.ID, now time.Time) {
 	k, _ := r.entries.Get(id)
-	k.until = time.Now().Add(distrust)
+	k.until = now.Add(distrust)
 	r.entries.Add(id, k)
 }

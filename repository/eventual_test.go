@@ -132,7 +132,7 @@ func TestPackedStaleReadsChangeNoOutcome(t *testing.T) {
 	for seed := range testdb.Seeds(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			testdb.WithFakeTime(t, func(t *testing.T) { runStaleCommands(t, uint64(seed)) })
+			testdb.WithFakeTime(t, func(t *testing.T) { runStaleCommands(t, seed) })
 		})
 	}
 }

@@ -210,7 +210,7 @@ func (e *execution[S]) newer(ctx context.Context, read reading, refusal error) (
 func (e *execution[S]) goOn(ctx context.Context, a Aggregate[S]) (Aggregate[S], error) {
 	return e.Repository.goOn(ctx, a, func(record *journal.Record) {
 		if record.WrittenAt.Before(e.peeked) {
-			e.recent.distrust(e.id)
+			e.recent.distrust(e.id, e.journal.Config.Now())
 		}
 	})
 }

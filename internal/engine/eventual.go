@@ -15,7 +15,7 @@ import (
 var ErrDiscard = errors.New("discard what was read")
 
 // eventual is implemented by a layout in which an earlier version of an aggregate is a sound base
-// for a decision: the place after the last event of each version stays occupied for ever, so the
+// for a decision: the place after the last event of each version stays occupied, so the
 // condition of a commit, or a read of that place, detects that the version is not the last one.
 type eventual interface {
 	// Peek implements Engine.Peek for payloads in stored form.
