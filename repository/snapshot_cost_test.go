@@ -106,7 +106,8 @@ func TestClassicALargerStateIsStoredOnceReplaysCostMore(t *testing.T) {
 	t.Parallel()
 	repo := letters(t, journal.Classic, repository.Config{})
 	snapshots(t, repo, 1, 200, 100)
-	numbers := snapshots(t, repo, 60, 10_000, 2000) // two KB more for 30.5 read units, of 1.25 for each event
+	// The head grows by two KB, for 30.5 read units, and an event of 10 KB costs 1.25.
+	numbers := snapshots(t, repo, 60, 10_000, 2000)
 	require.NotEmpty(t, numbers)
 	assert.InDelta(t, 26, numbers[0], 4)
 	assert.Greater(t, len(numbers), 30, "then the head does not grow any more")
