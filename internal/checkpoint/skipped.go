@@ -142,14 +142,15 @@ func (s *Store) SkipParked(ctx context.Context, group Group, b Behind, position 
 		return nil
 	}
 	var canceled *types.TransactionCanceledException
-	if was, refused := refusal(err); refused && s.rows != nil {
+	switch was, refused := refusal(err); {
+	case refused && s.rows != nil:
 		if err = s.rows.Refused(RowOf{group, e.Aggregate, e.Epoch}, was, e.Number); err == nil {
 			return nil // the reply to an earlier attempt was lost
 		}
 		if errors.Is(err, ErrRowGone) {
 			err = ErrMoved
 		}
-	} else if refused {
+	case refused:
 		epoch, corrupt := uintOf(was[attrEpoch])
 		switch {
 		case corrupt != nil:
@@ -161,9 +162,9 @@ func (s *Store) SkipParked(ctx context.Context, group Group, b Behind, position 
 		default:
 			err = ErrMoved
 		}
-	} else if errors.As(err, &canceled) && aws.ToString(canceled.CancellationReasons[2].Code) == "ConditionalCheckFailed" {
+	case errors.As(err, &canceled) && aws.ToString(canceled.CancellationReasons[2].Code) == "ConditionalCheckFailed":
 		err = ErrFenced
-	} else {
+	default:
 		err = s.explain(err)
 	}
 	return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)

@@ -169,13 +169,14 @@ func (r *rebuilder) rebuild(ctx context.Context) {
 		return // a fault
 	}
 	if waitIdle(ctx, g) == nil {
-		if r.rows {
+		switch {
+		case r.rows:
 			r.rebuildRows(ctx)
-		} else if r.random.IntN(2) == 0 {
+		case r.random.IntN(2) == 0:
 			w.oracle.note("rebuild by a reset", rebuiltGroup)
 			r.clear(ctx)
 			r.insist(ctx, func() error { return r.reset(ctx) })
-		} else {
+		default:
 			w.oracle.note("rebuild by a removal", rebuiltGroup)
 			for _, l := range r.members {
 				l.closeRebuilt()

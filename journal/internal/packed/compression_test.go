@@ -123,10 +123,10 @@ func TestCompressedEventsAreRead(t *testing.T) {
 	for range 200 {
 		payload := []byte(strings.Repeat(fmt.Sprint("text", random.IntN(1000)), random.IntN(20_000)))
 		payload = append(payload, noise(random.IntN(50_000))...)
+		it := itemWith(t, p, payload)
 		readers.Add(1)
 		go func() {
 			defer readers.Done()
-			it := itemWith(t, p, payload)
 			p.compressEvents([]table.Item{it})
 			parsed, err := p.parse(it)
 			if assert.NoError(t, err) {
