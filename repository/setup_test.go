@@ -29,14 +29,16 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// incompressible returns a text that compression does not make smaller.
-func incompressible(bytes int) string {
-	text, random := make([]byte, bytes), rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a test draws
+// incompressible returns a text that compression does not make smaller, always the same for a size.
+func incompressible(bytes int) string { return noise()[:bytes] }
+
+var noise = sync.OnceValue(func() string {
+	text, random := make([]byte, 256<<10), rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a test draws
 	for i := range text {
 		text[i] = byte(' ' + random.IntN('~'-' '))
 	}
-	return strings.NewReplacer(`"`, "q", `\`, "b").Replace(string(text))
-}
+	return strings.NewReplacer(`"`, "q", `\`, "b", "<", "l", ">", "g", "&", "a").Replace(string(text))
+})
 
 // Account is an aggregate whose state is copied by assignment.
 type Account struct{ Balance int }

@@ -185,7 +185,7 @@ func TestStatesReadEventsAsTheyAreConsumed(t *testing.T) {
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Never, Cache: 1})
 		large := make(Events, 5)
 		for i := range large { // each of them differs, because a commit is compressed as a whole
-			large[i] = Noted{incompressible(20_000)}
+			large[i] = Noted{incompressible(100_000)[20_000*i:][:20_000]}
 		}
 		for range 30 {
 			mustExecute(t, repo, "42", always(large...))
