@@ -183,7 +183,7 @@ func (p RowPositions) Claim(ctx context.Context, group Group, id aggregate.ID, e
 	o := RowOf{group, id, epoch}
 	for attempt := 1; attempt <= claimAttempts; attempt++ {
 		var row item
-		if row, err = p.update(ctx, p.claim(o)); err == nil {
+		if row, err = updateIf(ctx, p.Client, p.claim(o), p.explain); err == nil {
 			position, err = uintOf(row[rowNumber])
 			found = row[rowNumber] != nil
 			break
@@ -253,10 +253,10 @@ func (p RowPositions) Advance(ctx context.Context, group Group, id aggregate.ID,
 // Apply sends a write that Advance has returned. It returns nil also if an earlier attempt at the
 // same write has succeeded.
 func (p RowPositions) Apply(ctx context.Context, o RowOf, u *types.Update, to uint64) error {
-	row, err := p.update(ctx, &dynamodb.UpdateItemInput{
+	row, err := updateIf(ctx, p.Client, &dynamodb.UpdateItemInput{
 		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
 		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
-	})
+	}, p.explain)
 	if errors.Is(err, ErrFenced) {
 		return p.Refused(o, row, to)
 	}
@@ -291,21 +291,6 @@ func (r Rows) positionOf(group Group, id aggregate.ID, row item) (position uint6
 		found = err == nil && row[rowNumber] != nil
 	}
 	return position, found, err
-}
-
-// update performs an UpdateItem. If its condition is false, it returns the old row and ErrFenced.
-func (p RowPositions) update(ctx context.Context, in *dynamodb.UpdateItemInput) (item, error) {
-	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-	out, err := p.Client.UpdateItem(ctx, in)
-	var failed *types.ConditionalCheckFailedException
-	switch {
-	case err == nil:
-		return out.Attributes, nil
-	case errors.As(err, &failed):
-		return failed.Item, ErrFenced
-	default:
-		return nil, p.explain(err)
-	}
 }
 
 func (r Rows) explain(err error) error {

@@ -115,8 +115,19 @@ func (s *Store) key(partition, sort string) item {
 func (s *Store) update(ctx context.Context, in *dynamodb.UpdateItemInput) (item, error) {
 	in.TableName = &s.table
 	in.ReturnValues = cmp.Or(in.ReturnValues, types.ReturnValueAllNew)
+	return updateIf(ctx, s.client, in, s.explain)
+}
+
+// updater is the part of a client that updateIf uses.
+type updater interface {
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// updateIf performs a conditional UpdateItem. If the condition is false, it returns the old row and
+// ErrFenced.
+func updateIf(ctx context.Context, client updater, in *dynamodb.UpdateItemInput, explain func(error) error) (item, error) {
 	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-	out, err := s.client.UpdateItem(ctx, in)
+	out, err := client.UpdateItem(ctx, in)
 	var failed *types.ConditionalCheckFailedException
 	switch {
 	case err == nil:
@@ -124,7 +135,7 @@ func (s *Store) update(ctx context.Context, in *dynamodb.UpdateItemInput) (item,
 	case errors.As(err, &failed):
 		return failed.Item, ErrFenced
 	default:
-		return nil, s.explain(err)
+		return nil, explain(err)
 	}
 }
 
