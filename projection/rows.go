@@ -74,7 +74,7 @@ func isReserved(attribute string) bool {
 
 // RowUpdate is a change of the row of an aggregate. The zero value changes nothing.
 type RowUpdate struct {
-	// Expression is an update expression of DynamoDB, such as "SET #s = :s ADD total :n". It must
+	// Expression is an update expression of DynamoDB, such as "SET #s = :s ADD amount :n". It must
 	// not change the keys, or attributes whose names begin with "millrace_".
 	Expression string
 	// Names and Values are its ExpressionAttributeNames and ExpressionAttributeValues. Default:

@@ -244,17 +244,19 @@ func (w *world) subscribed(t *testing.T, config subscriber.Config, n int, handle
 	require.NoError(t, err)
 	messages, err := sub.Subscribe(t.Context(), "wallet")
 	require.NoError(t, err)
+	deadline := time.After(patience)
+	var last error
 	for n > 0 {
 		select {
 		case msg := <-messages:
-			if err := handle(msg); err != nil {
+			if last = handle(msg); last != nil {
 				msg.Nack()
 				continue
 			}
 			msg.Ack()
 			n--
-		case <-time.After(patience):
-			require.FailNow(t, "no message came")
+		case <-deadline:
+			require.FailNow(t, "not all messages were handled", "last error: %v", last)
 		}
 	}
 	require.NoError(t, sub.Close())
@@ -288,11 +290,10 @@ func TestEachRoleNeedsNoOtherPermissionsThanItsPolicyHas(t *testing.T) {
 }
 
 // rare are permissions that are not used here: for an index that has not caught up, for a batch of
-// which a part must be repeated, for writes that the application defines, and for rows that are
-// positions.
+// which a part must be repeated, and for writes that the application defines.
 var rare = []string{
 	"BatchGetItem journal", "BatchGetItem process", "DeleteItem journal", "DeleteItem snapshot", "Query snapshot/index/",
-	"PutItem balances", "DeleteItem balances", "ConditionCheckItem balances", "BatchGetItem balances",
+	"PutItem balances", "DeleteItem balances", "ConditionCheckItem balances",
 }
 
 // permissionOf names an action on the resources of a pattern.
@@ -376,8 +377,25 @@ func runProjection(t *testing.T, w *world) {
 	w.paid(t, "1", "2")
 	p, err := projection.New(w.role.client, projection.Config{}, addToBalance)
 	require.NoError(t, err)
-	w.subscribed(t, subscriber.Config{Journal: w.role.open(t, journal.Config{}), ConsumerGroup: "a"}, 6, p.Handle)
+	j := w.role.open(t, journal.Config{})
+	w.subscribed(t, subscriber.Config{Journal: j, ConsumerGroup: "a"}, 6, p.Handle)
+	rows, err := projection.NewRows(w.role.client, totals, projection.Config{}, addToTotal)
+	require.NoError(t, err)
+	w.subscribed(t, subscriber.Config{Journal: j, ConsumerGroup: "b", Positions: rows}, 6, rows.Handle)
+	position, _, err := rows.Position(t.Context(), subscriber.GroupKey{Name: "b"}, aggregate.ID{Type: "wallet", Value: "1"})
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, position)
 }
+
+// totals are rows of the table of balances that are positions.
+var totals = projection.RowTable{Table: projection.Table{Name: balances.Name, PartitionKey: balances.PartitionKey}, Prefix: "total#"}
+
+var addToTotal = projection.OnRow(func(_ context.Context, e paid, _ *journal.Record) (projection.RowUpdate, error) {
+	return projection.RowUpdate{
+		Expression: "ADD balance :by",
+		Values:     map[string]types.AttributeValue{":by": &types.AttributeValueMemberN{Value: fmt.Sprint(e.Amount)}},
+	}, nil
+})
 
 var addToBalance = projection.On(func(_ context.Context, e paid, r *journal.Record) ([]projection.Write, error) {
 	return []projection.Write{projection.Update(types.Update{
@@ -417,6 +435,8 @@ func runApplication(t *testing.T, w *world) {
 	require.NoError(t, app.HandleCommands(shop.Handler("remind", r, func(c *remind) (string, aggregate.Decision[wallet]) { return c.Wallet, c.Decide })))
 	_, err = app.Project(millrace.Group{Name: "balances", Topics: []string{"wallet"}}, addToBalance)
 	require.NoError(t, err)
+	_, err = app.ProjectRows(millrace.Group{Name: "totals", Topics: []string{"wallet"}}, totals, addToTotal)
+	require.NoError(t, err)
 	model, err := app.ReadModel(t.Context(), readmodel.Config{Name: "list", Topics: []string{"wallet"}, Refresh: 10 * time.Millisecond},
 		func(context.Context, readmodel.Generation) ([]projection.Reaction, error) {
 			return []projection.Reaction{addToBalance}, nil
@@ -430,13 +450,15 @@ func runApplication(t *testing.T, w *world) {
 	defer cancel()
 	paid, err := r.Execute(ctx, "1", pay, repository.WithCommandID("c"))
 	require.NoError(t, err)
-	for _, group := range []string{"balances", "saga"} {
+	for _, group := range []string{"balances", "totals", "saga"} {
 		require.NoError(t, app.Groups().WaitApplied(ctx, group, paid.ID, paid.Version))
 	}
 	_, err = model.Begin(ctx)
 	require.NoError(t, err)
-	_, err = app.Groups().Of("balances", "wallet").Lag(ctx, groups.LagOptions{})
-	require.NoError(t, err)
+	for _, group := range []string{"balances", "totals"} {
+		_, err = app.Groups().Of(group, "wallet").Lag(ctx, groups.LagOptions{})
+		require.NoError(t, err)
+	}
 	for _, err := range app.Backlog().Due(ctx, "saga", time.Now().Add(time.Hour)) {
 		require.NoError(t, err)
 	}
