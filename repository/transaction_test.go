@@ -477,44 +477,53 @@ func requireWholePayments(t *testing.T, s store, accounts, endowment int) {
 // on a payment that is still being written.
 func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 	t.Parallel()
-	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
-		db := dynamotest.New(t)
-		s := openOn(t, db, journal.Config{Layout: layout})
-		payer, auditor := s.accounts(t, repository.Config{Cache: 10}), open(t, db.Client()).accounts(t, repository.Config{MaxAttempts: 1000})
-		for _, id := range []string{"a", "b"} {
-			endow(t, payer, id, 100)
-		}
-		db.Inject(dynamotest.Tear(dynamotest.For(2*time.Millisecond)), dynamotest.On("TransactWriteItems"))
-		ctx, stop := context.WithCancel(t.Context())
-		paid := make(chan error, 1)
-		go func() {
-			for ctx.Err() == nil {
-				var tx repository.Transaction
-				from, to := payer.AddTo(&tx, "a"), payer.AddTo(&tx, "b")
-				if err := tx.Execute(context.Background(), transfer(from, to, 0)); err != nil {
-					paid <- err
-					return
-				}
-				// Without a pause, a payment would be in progress nearly all the time.
-				dynamotest.For(time.Millisecond)(ctx)
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) { seePayments(t, layout) })
+		})
+	}
+}
+
+func seePayments(t *testing.T, layout journal.Layout) {
+	t.Helper()
+	db := dynamotest.New(t)
+	s := openOn(t, db, journal.Config{Layout: layout})
+	payer, auditor := s.accounts(t, repository.Config{Cache: 10}), open(t, db.Client()).accounts(t, repository.Config{MaxAttempts: 1000})
+	for _, id := range []string{"a", "b"} {
+		endow(t, payer, id, 100)
+	}
+	db.Inject(dynamotest.Latency(100*time.Microsecond, time.Millisecond))
+	db.Inject(dynamotest.Tear(dynamotest.For(2*time.Millisecond)), dynamotest.On("TransactWriteItems"))
+	ctx, stop := context.WithCancel(t.Context())
+	paid := make(chan error, 1)
+	go func() {
+		for ctx.Err() == nil {
+			var tx repository.Transaction
+			from, to := payer.AddTo(&tx, "a"), payer.AddTo(&tx, "b")
+			if err := tx.Execute(context.Background(), transfer(from, to, 0)); err != nil {
+				paid <- err
+				return
 			}
-			paid <- nil
-		}()
-		var tx repository.Transaction
-		a, b, torn := auditor.AddTo(&tx, "a"), auditor.AddTo(&tx, "b"), 0
-		for rounds := 0; rounds < 10 || torn == 0 && len(paid) == 0; rounds++ {
-			err := tx.Execute(ctx, func() error {
-				if a.Version != b.Version { // each payment is an event of both
-					torn++
-					return errors.New("a payment is in one account only")
-				}
-				return nil
-			})
-			require.NoError(t, err)
+			// Without a pause, a payment would be in progress nearly all the time.
+			time.Sleep(5 * time.Millisecond)
 		}
-		stop()
-		require.NoError(t, <-paid)
-	})
+		paid <- nil
+	}()
+	var tx repository.Transaction
+	a, b, torn := auditor.AddTo(&tx, "a"), auditor.AddTo(&tx, "b"), 0
+	for rounds := 0; rounds < 10 || torn == 0 && len(paid) == 0; rounds++ {
+		err := tx.Execute(ctx, func() error {
+			if a.Version != b.Version { // each payment is an event of both
+				torn++
+				return errors.New("a payment is in one account only")
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	stop()
+	require.NoError(t, <-paid)
 }
 
 // Customers reserve seats, several at a time, under a quota that another aggregate sets.
