@@ -29,13 +29,13 @@ import (
 // its number, and it has no other. In the end all events are applied.
 func TestRowsAreRightInAStorm(t *testing.T) {
 	t.Parallel()
-	for seed := range testdb.Seeds(3) {
-		testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+	testjournal.EachLayout(t, func(t *testing.T, layout journal.Layout) {
+		for seed := range testdb.Seeds(3) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				testdb.WithFakeTime(t, func(t *testing.T) { runRowStorm(t, layout, seed) })
 			})
-		})
-	}
+		}
+	})
 }
 
 type rowStorm struct {

@@ -308,7 +308,7 @@ func isOfKeys(err error) bool {
 	if dynamo.Code(err) != "ValidationException" {
 		return false
 	}
-	for _, part := range []string{"does not match the schema", "Type mismatch for key", "Missing the key"} {
+	for _, part := range []string{"does not match the schema", "Type mismatch for key", "Missing the key", "required keys was not given", "conditions on the keys"} {
 		if strings.Contains(err.Error(), part) {
 			return true
 		}

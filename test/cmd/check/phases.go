@@ -118,8 +118,9 @@ var phases = []phase{
 	{name: "others", about: "the other packages, on dynamotest: pages, the documentation, the costs, the command, the simulation", do: tests{
 		packages: join(pages, others, simulated), except: join(suite, concurrent, onLocal, once, interop), args: three,
 	}.run},
-	{name: "outcomes", about: "the whole table of outcomes of commits, of which the race detector sees a part", do: tests{
-		packages: []string{"./repository"}, args: []string{"-run=^TestExecuteAndTransactionsEndAsTheTableSays$"},
+	{name: "outcomes", about: "all outcomes of commits, with stale reads and in storms, of which the race detector sees a part", do: tests{
+		packages: []string{"./repository", "./projection"},
+		args:     []string{"-run=^(TestExecuteAndTransactionsEndAsTheTableSays|TestPackedStaleReadsChangeNoOutcome|TestRowsAreRightInAStorm)$"},
 	}.run},
 	{name: "many", about: "100,000 aggregates in the console", do: tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
