@@ -81,7 +81,7 @@ func (b *bench) packedCommitCPUOf(ctx context.Context, name string, bytes int) e
 
 // cpuOf calls a function many times and returns the processor time of one call.
 func cpuOf(do func() error) (time.Duration, error) {
-	const often = 5 * inARow
+	const often = 20 * inARow
 	runtime.GC()
 	start := cpuTime()
 	for range often {
