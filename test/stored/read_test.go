@@ -448,10 +448,10 @@ func (r *reader) deliverNewEvents() {
 	checkStates(r, r.accounts, false)
 }
 
-// The fixtures contain both formats of the packed layout.
+// The fixtures contain both formats of the packed layout. The first one was never released.
 func TestTheLayoutCompressesFromTheSecondFormatOn(t *testing.T) {
 	t.Parallel()
-	for version, format := range map[string]string{"v0.1.0": "1", "v0.2.0": "2"} {
+	for version, format := range map[string]string{"v0.0.1": "1", "v0.1.0": "2"} {
 		folder := filepath.Join(fixtures, version, string(journal.Packed))
 		for _, table := range []string{"journal.json", "snapshot.json"} {
 			items := string(read(t, filepath.Join(folder, table)))
