@@ -36,9 +36,9 @@
 //
 // # A row for each aggregate
 //
-// The most usual read model has one row for each aggregate. [NewRows] and [NewBatchRows] keep the
-// position in that row, beside the attributes of the read model: one update of the row, under the
-// condition that the row is at the position before, applies an event or a run of events.
+// Most read models have one row for each aggregate. [NewRows] and [NewBatchRows] keep the position
+// in that row, beside the attributes of the read model. One update of the row applies an event or a
+// run of events, under the condition that the row is at the position before.
 //
 //	table := projection.RowTable{Table: orders}
 //	rows, err := projection.NewRows(client, table, projection.Config{},
@@ -53,14 +53,15 @@
 //
 // The row holds the group and topic, the count of resets, the epoch of the shard's owner and the
 // number of the last applied event, in attributes that begin with "millrace_". A row without
-// millrace_number has applied no event yet: a member may create it before the first event. After a
-// reset of the group, the first event that is handled again empties the row.
+// millrace_number has applied no event yet: a member may create it before the first event. Queries
+// should ignore it. After a reset of the group, the first event that is handled again empties the
+// row.
 //
 // A table of rows belongs to one journal, and only the group may write the rows. Another group, or
 // a second topic with the same ids, gets [ErrRowTaken]. If a row is deleted, the group builds it
 // again from the first event, when it handles the next event of the aggregate or reconciles. So a
-// row must not expire, and an application that deletes rows gets them back. Write a mark that an
-// aggregate is closed as an attribute instead.
+// row must not expire, and an application that deletes rows gets them back. To hide a closed
+// aggregate, set an attribute that queries evaluate.
 //
 // # Events of old and unknown types
 //
@@ -81,6 +82,6 @@
 // costs as much as one event.
 //
 // With [Rows] an event or a run costs one write unit for each KB of its row. The first one of an
-// aggregate in the term of a shard's owner costs one more, and two more after a reset, but not in
-// the first term of a new group.
+// aggregate in the term of a shard's owner costs twice that, and three times after a reset, but not
+// in the first term of a new group.
 package projection

@@ -35,12 +35,13 @@ type Config struct {
 	// their codecs decode these events. Events of other aggregates keep their stored form. Default:
 	// none.
 	Definitions []aggregate.AnyDefinition
-	// RetryBudget is the time for which a transaction is repeated that is throttled or conflicts
-	// with another one. After it the message is nacked. A request without an answer is cancelled at
-	// the end of the budget, but not before one second. Default: 5 seconds.
+	// RetryBudget is the time for which a transaction, or the update of a row of [Rows], is
+	// repeated if it is throttled or conflicts with a transaction. After it the message is nacked.
+	// A request without an answer is cancelled at the end of the budget, but not before one second.
+	// Default: 5 seconds.
 	RetryBudget time.Duration
-	// MaxRun is the maximum number of events in a run of a projection from [NewBatch]. Default:
-	// 100.
+	// MaxRun is the maximum number of events in a run of a projection from [NewBatch] or
+	// [NewBatchRows]. Default: 100.
 	MaxRun int
 }
 

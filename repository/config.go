@@ -10,9 +10,14 @@ import (
 // Config configures a [Repository]. The zero value serves most applications.
 type Config struct {
 	// Snapshots chooses the commits that store the state together with their events. Default: nil,
-	// by cost: a commit of Execute stores the state if that costs less than it saves, from what its
-	// own load has replayed; docs/design/snapshots.md has the rule. A call that did not load,
-	// because the state was in the Cache, stores none. With Redundancy the default is Every(100).
+	// by cost: a commit stores the state if that costs less than it saves, by what the load of the
+	// aggregate has replayed. docs/design/writing.md has the rule. In the layout journal.Packed, a
+	// commit on a state from the Cache, or on the result of an earlier commit, stores none. With
+	// Redundancy the default is Every(100).
+	//
+	// Set it to [Every] for tables that a program of the event-store-adapter family also loads
+	// from: such a program needs a snapshot for each MB of events, which the default does not
+	// ensure.
 	Snapshots SnapshotPolicy
 
 	// IgnoreSnapshots makes loads replay all events. They use no stored snapshot, neither the one

@@ -101,11 +101,12 @@
 //
 // # Snapshots
 //
-// The state can be stored with the events of a commit, so that loads start from it. A
-// [SnapshotPolicy] chooses the commits: [Every], [Never] or a function of your own. Snapshots only
-// shorten loads. If one is too large for an item, or cannot be encoded or decoded, the repository
-// reports that to [Config.Logger] and uses the events. With [Config.IgnoreSnapshots] loads always
-// replay all events.
+// The state can be stored with the events of a commit, so that loads start from it. By default a
+// commit stores it if that costs less than it saves ([Config.Snapshots]). A [SnapshotPolicy]
+// chooses other commits: [Every], [Never] or a function of your own. Snapshots only shorten loads.
+// If one is too large for an item, or cannot be encoded or decoded, the repository reports that to
+// [Config.Logger] and uses the events. With [Config.IgnoreSnapshots] loads always replay all
+// events.
 //
 // In the layout journal.Classic the state is in the head and part of the commit's transaction. The
 // first commit of an aggregate always stores it, because the schema of the tables requires that.
@@ -113,8 +114,8 @@
 // state of 10 KB costs each commit of the aggregate 30 write units, even if the commit does not
 // store the state again. In the layout journal.Packed the state has its own row, which Save and
 // Execute write after the commit. This costs one more round trip and one write unit for each KB,
-// only for the commits that the policy chooses. docs/reference/cost.md lists the costs by the size
-// of the state.
+// only for the commits that store it. docs/reference/cost.md lists the costs by the size of the
+// state.
 //
 // A snapshot is read by later versions of the program. Increase [Config.SnapshotSchema] when the
 // state type gets a field that is computed from old events, or when the meaning of a field changes.

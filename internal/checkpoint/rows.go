@@ -14,9 +14,9 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Rows says where a read model has one row for each aggregate that also holds the position of its
-// group on the aggregate. The value of the partition key is Prefix and the value of the id. It is
-// stored with the group, so that tools find the rows.
+// Rows describes the rows of a read model that are the positions of its group: one row for each
+// aggregate. The value of the partition key is Prefix and the value of the id. The membership holds
+// this description, so that tools find the rows.
 type Rows struct {
 	Table, PartitionKey, Prefix string
 	// SortKey is an attribute and Sort its value. Both are empty if the table has no sort key.

@@ -29,7 +29,7 @@ func (s *Store) In(rows *Rows) *Store {
 	return &in
 }
 
-// readRow is ReadPosition in a row.
+// readRow reads the position in a row, as ReadPosition does in the checkpoint table.
 func (p RowPositions) readRow(ctx context.Context, o RowOf) (position uint64, found bool, err error) {
 	out, err := p.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(p.Table), Key: p.Key(o.Aggregate), ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -45,8 +45,8 @@ func (p RowPositions) readRow(ctx context.Context, o RowOf) (position uint64, fo
 	return is.number, is.found, nil
 }
 
-// putItem returns the write of PutPosition in a row that was claimed. At 0 it empties the row, so
-// that its content is that of no event.
+// putItem returns the write of PutPosition for a row that was claimed. For position 0 it empties
+// the row, which then is as before the first event.
 func (r Rows) putItem(o RowOf, to uint64) types.TransactWriteItem {
 	condition := aws.String(rowNotNewer)
 	if to > 0 {
@@ -79,7 +79,7 @@ func (r Rows) refusedSkip(o RowOf, old item, to uint64) error {
 	return err
 }
 
-// rowPositions is Positions in rows.
+// rowPositions reads the positions in rows, as Positions does in the checkpoint table.
 func (s *Store) rowPositions(ctx context.Context, k Shard, ids []aggregate.ID, consistent bool) (map[aggregate.ID]uint64, error) {
 	positions := map[aggregate.ID]uint64{}
 	err := s.eachRow(ctx, ids, consistent, func(id aggregate.ID, row item) error {
@@ -120,8 +120,8 @@ func (s *Store) eachRow(ctx context.Context, ids []aggregate.ID, consistent bool
 	return nil
 }
 
-// claimedRows is ClaimedPositions in rows. It reads all heads of the shard with strong consistency,
-// and the row of each aggregate.
+// claimedRows does for rows what ClaimedPositions does for the checkpoint table. It reads all heads
+// of the shard with strong consistency, and the row of each aggregate.
 func (s *Store) claimedRows(ctx context.Context, k Shard, from, to uint64) iter.Seq2[[]aggregate.ID, error] {
 	return func(yield func([]aggregate.ID, error) bool) {
 		q := storage.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, Consistent: true}
@@ -216,9 +216,9 @@ func (r *Rows) String() string {
 	return s
 }
 
-// MayHold reports whether a member may join whose positions are in rows, or elsewhere if rows is
-// nil. While a group has positions, they must not be searched at another place: its cursor has
-// passed the events up to them.
+// MayHold reports whether a member may join that keeps its positions in rows, or in another place
+// if rows is nil. A group that has positions at one place cannot change to another one: its cursor
+// has passed the events up to these positions, so a search at the other place would miss them.
 func (r Membership) MayHold(rows *Rows) bool {
 	if !r.Exists() || r.Rows == nil && rows == nil || r.Rows != nil && rows != nil && *r.Rows == *rows {
 		return true

@@ -74,7 +74,7 @@
 // the latest by the next reconciliation (subscriber.Timing.ReconcileInterval, 1 hour by default),
 // in order and each once. If that is too late, call Reconcile of package groups, import before the
 // groups start, or import into a separate journal. Broadcasts (subscriber.NewBroadcast) have no
-// reconciliation, and groups with subscriber.Config.Positions have none by default. They get the
+// reconciliation, and groups with positions in an SQL database have none by default. They get the
 // events only with the next event of their aggregate.
 //
 // In the layout Packed, the tail has the order of writing, so groups get imported events
