@@ -49,6 +49,8 @@ var Programs = []Program{
 	},
 	{Name: "live", As: []string{"Load"}, Both: Needs{JournalIndex: index, Checkpoint: "GetItem BatchGetItem"}},
 	{Name: "projection", As: []string{"subscriber"}, Both: Needs{Projected: "PutItem UpdateItem DeleteItem ConditionCheckItem GetItem BatchGetItem"}},
+	{Name: "projection.Rows: reads of its group", Both: Needs{Projected: "GetItem BatchGetItem"}},
+	{Name: "projection.Rows: actions on its group", Both: Needs{Projected: "PutItem UpdateItem"}},
 	{Name: "projection.CreateTable", Both: Needs{Projected: create + expiry}},
 
 	{Name: "dedup: Positions", Both: Needs{Dedup: "GetItem UpdateItem PutItem"}},

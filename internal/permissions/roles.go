@@ -10,7 +10,10 @@ var (
 	}
 	consumer = []string{"journal.Open", "subscriber", "dedup: Positions", "dedup: Keys", "journal/encrypt"}
 	process  = slices.Concat(consumer, []string{"process", "millrace.Process", "publisher"})
-	reader   = []string{"journal.Open", "millrace", "millrace describe", "console", "groups: List, Get, Lag, Estimate, Behind, Parked, SelectParked, Skipped", "Topics"}
+	reader   = []string{
+		"journal.Open", "millrace", "millrace describe", "console", "groups: List, Get, Lag, Estimate, Behind, Parked, SelectParked, Skipped", "Topics",
+		"projection.Rows: reads of its group",
+	}
 )
 
 // Roles are all roles, in the order of the documentation.
@@ -30,6 +33,7 @@ var Roles = []Role{
 	{Name: "operator", Does: "the console and the command, with actions on groups, read models and processes", Programs: slices.Concat(reader, []string{
 		"console with actions", "WaitIdle", "Pause, Resume", "Reset, CleanUp", "Remove", "Unpark, Skip, ResetAggregate", "UnparkAll, SkipAll",
 		"Reconcile", "Reconciling, WaitReconciled", "ForgetSkipped", "RetrySkipped, RetryAllSkipped", "readmodel", "Backlog", "Backlog: Due",
+		"projection.Rows: actions on its group",
 	})},
 	{Name: "export", Does: "exports and verification of the journal", Programs: []string{"journal.Open", "millrace", "archive: Export", "archive: Verify"}},
 	{Name: "removal", Does: "truncation and deletion of aggregates, and trims of topics", Programs: []string{
