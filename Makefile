@@ -106,7 +106,7 @@ bench-peers: $(EMULATOR) test/peers/node_modules/.fetched ## Do the same work wi
 
 # go run would not pass SIGTERM on, and the tables would stay.
 .PHONY: aws-proof
-aws-proof: ## Run on DynamoDB in your AWS account, and report what emulators cannot show (costs about $7, asks first; PROOF has flags)
+aws-proof: ## Run on DynamoDB in your AWS account, and report what emulators cannot show (costs about $5, asks first; PROOF has flags)
 	@go build -o bin/awsproof ./test/cmd/awsproof
 	@bin/awsproof $(PROOF)
 

@@ -23,8 +23,7 @@ import (
 )
 
 // The load is that of docs/operations/sizing.md: payloads of 1 KB, states of 10 KB, 100 events for
-// each aggregate, no cache. It differs in two points: the projection uses transactions, and
-// payloads compress by a quarter.
+// each aggregate, no cache. It differs in one point: payloads compress by a quarter.
 const (
 	loadTopic          = "loaded"
 	eventsPerAggregate = 100
@@ -80,12 +79,10 @@ func (p *proof) load(ctx context.Context) (string, error) {
 	if err := projection.CreateTable(ctx, p.Client, counts); err != nil {
 		return "", err
 	}
-	project, err := projection.New(p.Client, projection.Config{}, projection.On(func(_ context.Context, _ noted, r *journal.Record) ([]projection.Write, error) {
-		return []projection.Write{projection.Update(types.Update{
-			TableName: &counts.Name, Key: counts.Key(r.Aggregate.Value), UpdateExpression: aws.String("ADD events :one"),
-			ExpressionAttributeValues: item{":one": one},
-		})}, nil
-	}))
+	project, err := projection.NewRows(p.Client, projection.RowTable{Table: counts}, projection.Config{}, projection.OnRow(
+		func(context.Context, noted, *journal.Record) (projection.RowUpdate, error) {
+			return projection.RowUpdate{Expression: "ADD events :one", Values: item{":one": one}}, nil
+		}))
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +96,7 @@ func (p *proof) load(ctx context.Context) (string, error) {
 			err = l.commit(ctx, repo, p.Rate)
 		case 1:
 			ctx, projecting = journal.CountUnits(ctx)
-			l.projected, err = receive(ctx, subscriber.Config{Journal: j, ConsumerGroup: "projection"}, loadTopic, l.n, loadWorkers, project.Handle)
+			l.projected, err = receive(ctx, subscriber.Config{Journal: j, ConsumerGroup: "projection", Positions: project}, loadTopic, l.n, loadWorkers, project.Handle)
 		case 2:
 			ctx, handling = journal.CountUnits(ctx)
 			l.handled, err = receive(ctx, subscriber.Config{Journal: j, ConsumerGroup: "handler"}, loadTopic, l.n, loadWorkers, l.arrive)
@@ -110,7 +107,7 @@ func (p *proof) load(ctx context.Context) (string, error) {
 	if err == nil {
 		err = l.check(ctx, p.Client, counts)
 	}
-	return l.report(p, took, all, map[string]*journal.Units{"commits and loads": committing, "projection, except its transactions": projecting, "other group": handling}), err
+	return l.report(p, took, all, map[string]*journal.Units{"commits and loads": committing, "projection, except its rows": projecting, "other group": handling}), err
 }
 
 // loading is the state of a load of n events.
@@ -187,7 +184,7 @@ func (l *loading) report(p *proof, took time.Duration, all amount, parts map[str
 	}
 	fmt.Fprintf(&b, "\nProjection: %v. Other group: %v.\n\n| part | read units an event | write units an event |\n|---|---|---|\n", l.projected, l.handled)
 	events := float64(max(1, committed))
-	for _, name := range []string{"commits and loads", "projection, except its transactions", "other group"} {
+	for _, name := range []string{"commits and loads", "projection, except its rows", "other group"} {
 		if units := parts[name]; units != nil {
 			fmt.Fprintf(&b, "| %s | %.2f | %.2f |\n", name, units.Read()/events, units.Write()/events)
 		}

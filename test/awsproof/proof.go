@@ -79,7 +79,7 @@ var steps = []step{
 	{"policies", "Policies of permissions.md", (*proof).policies, func(Options) amount { return amount{Read: 1_000, Write: 1_000} }},
 	{"load", "Load", (*proof).load, func(o Options) amount {
 		events := o.Rate * o.Duration.Seconds() // the units of sizing.md, rounded up
-		return amount{Read: 19 * events, Write: 9 * events}
+		return amount{Read: 6 * events, Write: 6 * events}
 	}},
 	{"hot-partition", "Throttling of a hot partition", (*proof).hotPartition, func(o Options) amount {
 		return amount{Write: hotRate * hotUnits * o.Hot.Seconds()}
