@@ -13,7 +13,8 @@ type Config struct {
 	// by cost: a commit stores the state if that costs less than it saves, by what the load of the
 	// aggregate has replayed. docs/design/writing.md has the rule. In the layout journal.Packed, a
 	// commit on a state from the Cache, or on the result of an earlier commit, stores none. With
-	// Redundancy the default is Every(100).
+	// Redundancy or IgnoreSnapshots the default is Every(100). It is also Every(100) for an
+	// aggregate whose snapshot has a later SnapshotSchema.
 	//
 	// Set it to [Every] for tables that a program of the event-store-adapter family also loads
 	// from: such a program needs a snapshot for each MB of events, which the default does not
@@ -104,7 +105,9 @@ func (c *Config) setDefaults() {
 		}
 		c.Redundancy = &redundancy
 	}
-	if c.Snapshots == nil && c.Redundancy != nil {
+	// A load that ignores snapshots always replays all events, so a snapshot would always seem to
+	// pay.
+	if c.Snapshots == nil && (c.Redundancy != nil || c.IgnoreSnapshots) {
 		c.Snapshots = Every(100)
 	}
 	if c.MaxAttempts == 0 {

@@ -200,10 +200,10 @@ func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S]
 		if snapshotErr != nil {
 			r.ignoreSnapshot(head, snapshotErr)
 		}
-		rebuild := a.from().rebuild // a snapshot before this one was refused
+		before := a.from() // with a snapshot that was refused
 		a, left = r.restore(head, head.Snapshot), skipped{}
-		if from := a.from(); rebuild {
-			from.rebuild = true
+		if from := a.from(); before.rebuild || before.newer {
+			from.rebuild, from.newer = from.rebuild || before.rebuild, from.newer || before.newer
 			a.setFrom(from)
 		}
 		return a.Version

@@ -33,6 +33,8 @@ type origin[S any] struct {
 	listed    bool          // redundant is known
 	// rebuild reports that the stored snapshot has an earlier form and must be replaced.
 	rebuild bool
+	// newer reports that the stored snapshot has a later schema.
+	newer bool
 }
 
 func (a Aggregate[S]) from() origin[S] {

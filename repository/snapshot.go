@@ -53,6 +53,10 @@ func (r *Repository[S]) isDue(a Aggregate[S], c Commit, replayed bool) (due bool
 		return true, nil
 	case r.config.Snapshots != nil:
 		return r.config.Snapshots(c), nil
+	case from.newer:
+		// A snapshot would always seem to pay, because the loads of this program ignore the stored
+		// one. The newer program would then replace it again.
+		return Every(100)(c), nil
 	default:
 		return replayed && r.journal.Layout.Pays(&from.worth, 0), &from.worth
 	}
@@ -147,7 +151,7 @@ func (r *Repository[S]) restored(head journal.Head, snapshot *journal.Snapshot) 
 	if own := r.config.SnapshotSchema; snapshot.Number != 0 && snapshot.Schema != own {
 		// Keep the snapshot of a newer program. Otherwise the two programs would replace each
 		// other's.
-		from.rebuild = snapshot.Schema < own
+		from.rebuild, from.newer = snapshot.Schema < own, snapshot.Schema > own
 		empty.setFrom(from)
 		return empty, errOtherSchema
 	}

@@ -79,6 +79,29 @@ func TestPackedACommandThatHasNotLoadedStoresNoSnapshot(t *testing.T) {
 	assert.Equal(t, []uint64{101}, snapshots(t, again, 20, 1000, 100), "the first command has loaded")
 }
 
+// Its loads do not become shorter by a snapshot, so a snapshot would seem to pay again and again.
+func TestAProgramThatIgnoresSnapshotsStoresThemRarely(t *testing.T) {
+	t.Parallel()
+	for layout, want := range map[journal.Layout][]uint64{journal.Packed: {100}, journal.Classic: {1, 100}} {
+		repo := letters(t, layout, repository.Config{IgnoreSnapshots: true})
+		assert.Equal(t, want, snapshots(t, repo, 120, 1000, 100), layout)
+	}
+}
+
+// Otherwise the programs would replace the snapshots of each other while one replaces the other.
+func TestAnOlderProgramDoesNotReplaceANewerSnapshotForItsCost(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		j := testjournal.New(t, dynamotest.New(t).Client(), journal.Config{Layout: layout, Shards: 4})
+		older := testjournal.Repository(t, j, Letters, repository.Config{SnapshotSchema: 1})
+		newer := testjournal.Repository(t, j, Letters, repository.Config{SnapshotSchema: 2, Snapshots: repository.Every(50)})
+		snapshots(t, newer, 51, 1000, 100)
+
+		assert.Empty(t, snapshots(t, older, 20, 1000, 100), layout)
+		assert.Contains(t, snapshots(t, older, 40, 1000, 100), uint64(100), layout)
+	}
+}
+
 // A load of 1 MB is the most.
 func TestPackedALargeHistoryGetsASnapshotWhateverItsCost(t *testing.T) {
 	t.Parallel()
