@@ -51,8 +51,10 @@ func (r *Repository[S]) canGoOn(a Aggregate[S]) bool {
 	return r.journal.Eventual() && r.config.Redundancy == nil && a.isLast() && a.knowsCommands()
 }
 
-// goOn brings an aggregate to its current version by reading only the commits after its own. If it
-// is far behind, or events that it needs were removed, goOn loads it.
+// goOn brings an aggregate to its current version by reading only the commits after its own. It
+// loads the aggregate if that is far behind, or if events that it needs were removed. It also loads
+// it if there are new events and redundant snapshots are kept: events do not say which of these the
+// head lists.
 func (r *Repository[S]) goOn(ctx context.Context, base Aggregate[S], each func(*journal.Record)) (a Aggregate[S], err error) {
 	a, ok := r.decoded(base) // the state of base may share memory with another one
 	if !ok {
@@ -62,6 +64,9 @@ func (r *Repository[S]) goOn(ctx context.Context, base Aggregate[S], each func(*
 		err := r.replayOn(ctx, &a, each)
 		return a.Version, err
 	})
+	if err == nil && a.Version > base.Version && r.config.Redundancy != nil {
+		err = engine.ErrDiscard
+	}
 	if errors.Is(err, engine.ErrDiscard) {
 		r.cache.forget(a.ID)
 		return r.currentOrNew(ctx, a.ID)

@@ -441,3 +441,26 @@ func TestSavingAnEarlierVersionIsAConflictWhateverSnapshotsAreKept(t *testing.T)
 		}
 	})
 }
+
+// The snapshot of the other program is new in the head since the load.
+func TestADecisionThatRefusesAtFirstKeepsTheListOfRedundantSnapshots(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		config := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 10}}
+		repo, rival := s.accounts(t, config), s.accounts(t, config)
+		mustExecute(t, rival, "42", Deposit(1))
+		runs := 0
+
+		a := mustExecute(t, repo, "42", func(a Account) (Events, error) {
+			if runs++; runs == 1 {
+				mustExecute(t, rival, "42", Deposit(1))
+			}
+			return Withdraw(2)(a)
+		}, repository.WithCommandID("withdraw"))
+
+		assert.EqualValues(t, 3, a.Version)
+		head, err := s.journal.Head(t.Context(), a.ID)
+		require.NoError(t, err)
+		assert.Equal(t, []uint64{1, 2, 3}, head.Redundant)
+	})
+}
