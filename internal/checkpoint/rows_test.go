@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // inRows returns a store whose positions are in rows of the checkpoint table, under other keys.
@@ -42,6 +43,22 @@ func TestASkipOfADeletedRowWritesNoRecord(t *testing.T) {
 	require.ErrorIs(t, in.PutPosition(t.Context(), group, x, 1, 5), checkpoint.ErrFenced)
 	_, _, err = in.ReadPosition(t.Context(), group, x, 1)
 	require.ErrorIs(t, err, checkpoint.ErrFenced)
+}
+
+func TestASkipOfAParkedRowSucceedsAgainAfterALostReply(t *testing.T) {
+	t.Parallel()
+	_, in, _ := inRows(t)
+	_, _, err := in.Claim(t.Context(), group, x, 1)
+	require.NoError(t, err)
+	require.NoError(t, in.PutPosition(t.Context(), group, x, 1, 1))
+	parked := storage.Behind{Aggregate: x, Head: 2, Parked: &storage.Failure{Number: 2}}
+	for range 2 {
+		require.NoError(t, in.SkipParked(t.Context(), group, parked, 1, true, checkpoint.Skipped{Aggregate: x, Number: 2, Epoch: 1}))
+	}
+
+	parked.Parked.Number = 3
+	third := checkpoint.Skipped{Aggregate: x, Number: 3, Epoch: 1}
+	require.ErrorIs(t, in.SkipParked(t.Context(), group, parked, 1, true, third), checkpoint.ErrMoved, "it is at 2")
 }
 
 func (s store) remove(t *testing.T, key map[string]types.AttributeValue) error {

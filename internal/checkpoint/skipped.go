@@ -117,25 +117,15 @@ var ErrMoved = errors.New("the position has moved meanwhile")
 // member has taken over. In both cases nothing was changed. A repetition after a lost reply
 // succeeds.
 func (s *Store) SkipParked(ctx context.Context, group Group, b Behind, position uint64, found bool, e Skipped) error {
-	move := s.putPositionItem(group, e.Aggregate, e.Epoch, e.Number)
-	condition := notNewer + " AND attribute_not_exists(#p)"
-	if found {
-		condition = notNewer + " AND #p = :from"
-		move.Update.ExpressionAttributeValues[":from"] = number(position)
+	move, done, err := s.moveParked(ctx, group, position, found, e)
+	if err != nil {
+		return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)
 	}
-	move.Update.ConditionExpression = &condition
+	if done {
+		return nil
+	}
 	b.Parked = nil
-	if s.rows != nil {
-		at, is, err := s.Claim(ctx, group, e.Aggregate, e.Epoch)
-		if err == nil && (at != position || is != found) {
-			err = ErrMoved
-		}
-		if err != nil {
-			return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)
-		}
-		move = s.AdvanceItem(group, e.Aggregate, e.Epoch, position, e.Number)
-	}
-	err := s.transact(ctx, move,
+	err = s.transact(ctx, move,
 		types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}},
 		s.listItem(group, Revision{Epoch: e.Epoch}, b))
 	if err == nil {
@@ -168,6 +158,28 @@ func (s *Store) SkipParked(ctx context.Context, group Group, b Behind, position 
 		err = s.explain(err)
 	}
 	return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)
+}
+
+// moveParked returns the write of SkipParked that moves the position. done is true if an earlier
+// attempt has skipped the event.
+func (s *Store) moveParked(ctx context.Context, group Group, position uint64, found bool, e Skipped) (move types.TransactWriteItem, done bool, err error) {
+	if s.rows != nil {
+		at, is, err := s.Claim(ctx, group, e.Aggregate, e.Epoch)
+		if err == nil && (at != position || is != found) {
+			if done, err = s.SkippedUnder(ctx, group, e.Aggregate, e.Number, e.Epoch); !done && err == nil {
+				err = ErrMoved
+			}
+		}
+		return s.AdvanceItem(group, e.Aggregate, e.Epoch, position, e.Number), done, err
+	}
+	move = s.putPositionItem(group, e.Aggregate, e.Epoch, e.Number)
+	condition := notNewer + " AND attribute_not_exists(#p)"
+	if found {
+		condition = notNewer + " AND #p = :from"
+		move.Update.ExpressionAttributeValues[":from"] = number(position)
+	}
+	move.Update.ConditionExpression = &condition
+	return move, false, nil
 }
 
 // PutSkipped records an event as skipped if the group's positions are in another store.
