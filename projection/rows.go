@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +77,8 @@ func isReserved(attribute string) bool {
 // RowUpdate is a change of the row of an aggregate. The zero value changes nothing.
 type RowUpdate struct {
 	// Expression is an update expression of DynamoDB, such as "SET #s = :s ADD amount :n". It must
-	// not change the keys, or attributes whose names begin with "millrace_".
+	// not change the keys, or attributes whose names begin with "millrace_". The placeholders of
+	// Names and Values may not begin with that either.
 	Expression string
 	// Names and Values are its ExpressionAttributeNames and ExpressionAttributeValues. Default:
 	// none.
@@ -85,17 +88,25 @@ type RowUpdate struct {
 
 // write returns the update as the write of a projection.
 func (u RowUpdate) write(r *journal.Record) ([]Write, error) {
-	reserved := strings.Contains(u.Expression, checkpoint.RowAttributes)
-	for _, name := range u.Names {
-		reserved = reserved || isReserved(name)
-	}
 	switch {
-	case reserved:
+	case u.usesReserved():
 		return nil, &ConfigError{fmt.Sprintf("the update for event %d of %s uses a name that begins with %q, which is reserved", r.Number, r.Aggregate, checkpoint.RowAttributes)}
 	case u.Expression == "":
 		return nil, nil
 	}
 	return []Write{Update(types.Update{UpdateExpression: &u.Expression, ExpressionAttributeNames: u.Names, ExpressionAttributeValues: u.Values})}, nil
+}
+
+// usesReserved reports whether the update uses a reserved attribute, or a placeholder of the update
+// that moves the position.
+func (u RowUpdate) usesReserved() bool {
+	names := append(slices.Collect(maps.Keys(u.Names)), slices.Collect(maps.Keys(u.Values))...)
+	for _, name := range append(names, slices.Collect(maps.Values(u.Names))...) {
+		if isReserved(strings.TrimLeft(name, "#:")) {
+			return true
+		}
+	}
+	return strings.Contains(u.Expression, checkpoint.RowAttributes)
 }
 
 // RowReaction handles one type of event in [Rows]. [OnRow] makes one.

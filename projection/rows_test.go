@@ -396,6 +396,8 @@ func TestUpdatesOfReservedAttributesAreRefused(t *testing.T) {
 		"in the expression": {Expression: "SET millrace_number = :a", Values: item{":a": number(9)}},
 		"by a name":         {Expression: "SET #a = :a", Names: map[string]string{"#a": "millrace_epoch"}, Values: item{":a": number(9)}},
 		"as a placeholder":  {Expression: "SET a = :millrace_to"},
+		"by a value":        {Expression: "SET a = :a", Values: item{":a": number(9), ":millrace_to": number(9)}},
+		"by a placeholder":  {Expression: "SET a = :a", Names: map[string]string{"#millrace_k": "a"}, Values: item{":a": number(9)}},
 	} {
 		w := setup(t)
 		w.write("x", 0, Deposited{1})
