@@ -133,8 +133,8 @@ func (t tables) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkp
 			return err
 		}
 	}
-	if since > r.Base+1 || !r.Start.IsZero() {
-		return nil
+	if since > r.Base+1 || !r.Start.IsZero() || r.Rows != nil && r.Resets > 0 {
+		return nil // its owner has claimed each position before it moved
 	}
 	// The first owner of a shard claims no positions, since there are none yet. It may have sent
 	// transactions for aggregates without a position.

@@ -287,6 +287,32 @@ func lateUpdate(t *testing.T, client *dynamodb.Client, terms int) {
 	assert.True(t, b.is(t, "x", 1, 1))
 }
 
+// The first owner after a reset claims each position before it moves it.
+func TestAWaitForAnIdleGroupEmptiesNoRowOfBeforeAReset(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		b := newBills(t, client)
+		b.pay(t, "x", 0, 3)
+		sub := b.follow(t, b.alone())
+		b.waitApplied(t, "x", 3)
+		require.NoError(t, sub.Close())
+		before := b.row(t, "x")
+		require.NoError(t, b.Reset(t.Context(), subscriber.Beginning(), nil))
+		proxy := dynamotest.NewProxy(t, client)
+		dying := &bills{store: open(t, proxy.Client(), journal.Config{}), client: proxy.Client()}
+		claims := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), dynamotest.Table("bills"))
+		dying.follow(t, dying.quick())
+		eventually(t, "a claim has failed", func() bool { return claims.Fired() > 0 })
+		proxy.Inject(dynamotest.CutConnection()) // like a crash
+		require.NoError(t, b.Pause(t.Context()))
+		b.follow(t, b.quick()) // it evicts the other
+
+		require.NoError(t, b.WaitIdle(t.Context()))
+
+		assert.Equal(t, before, b.row(t, "x"))
+	})
+}
+
 func TestAGroupHasPositionsAtOnePlace(t *testing.T) {
 	t.Parallel()
 	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
