@@ -3,9 +3,6 @@ package repository
 import (
 	"context"
 	"errors"
-	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/engine"
@@ -91,53 +88,4 @@ func (r *Repository[S]) replayOn(ctx context.Context, a *Aggregate[S], each func
 		a.setLast(loaded.Commands)
 	}
 	return err
-}
-
-const (
-	// mostRecent is the number of aggregates in recent.
-	mostRecent = 1000
-	// distrust is how long an aggregate is read with strong consistency after an eventually
-	// consistent read of it was old. Such a read costs a conflict, and its saving is half of a
-	// load. So it pays while fewer than about 29 % of the commits fail for that reason, or 7 % of
-	// large ones.
-	distrust = 5 * time.Second
-)
-
-// recent knows the aggregates that this repository has written lately, or of which a read was old.
-type recent struct {
-	entries *lru.Cache[aggregate.ID, known]
-}
-
-type known struct {
-	version uint64    // that was written
-	until   time.Time // for how long eventually consistent reads are not used
-}
-
-func newRecent() recent {
-	entries, _ := lru.New[aggregate.ID, known](mostRecent) // the only error is about the size
-	return recent{entries}
-}
-
-func (r recent) version(id aggregate.ID) uint64 {
-	k, _ := r.entries.Get(id)
-	return k.version
-}
-
-func (r recent) isDistrusted(id aggregate.ID, now time.Time) bool {
-	k, _ := r.entries.Get(id)
-	return now.Before(k.until)
-}
-
-func (r recent) written(id aggregate.ID, version uint64) {
-	k, _ := r.entries.Get(id)
-	if version > k.version {
-		k.version = version
-		r.entries.Add(id, k)
-	}
-}
-
-func (r recent) distrust(id aggregate.ID, now time.Time) {
-	k, _ := r.entries.Get(id)
-	k.until = now.Add(distrust)
-	r.entries.Add(id, k)
 }

@@ -22,7 +22,7 @@ type Repository[S any] struct {
 	// flat reports that an assignment copies a value of S completely.
 	flat     bool
 	cache    cache[S]
-	recent   recent
+	recent   *recent
 	turns    turns
 	counters counters
 }
