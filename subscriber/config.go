@@ -41,10 +41,10 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("subscriber config: %s %s", e.Field, e.Reason)
 }
 
-// PositionsError reports that a consumer group has positions at another place than the subscriber:
-// one of them keeps positions in rows of a read model (projection.Rows), and the other does not, or
-// in other rows. Nothing was changed. Use a new name for the group. Or stop its members, reset it
-// (groups.Group.Reset), and start only members of one kind.
+// PositionsError reports that a consumer group has positions at another place than the subscriber.
+// One of them keeps positions in rows of a read model (projection.Rows). The other keeps them in
+// other rows, or not in rows. Nothing was changed. Use a new name for the group. Or stop its
+// members, reset it (groups.Group.Reset), and start only members of one kind.
 type PositionsError struct {
 	Group, Topic string // the group, and the topic of the subscription
 	// Stored and Given are the places of the group's and of the subscriber's positions, for people.

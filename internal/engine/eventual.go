@@ -14,9 +14,9 @@ import (
 // with [Engine.Load].
 var ErrDiscard = errors.New("discard what was read")
 
-// eventual is implemented by a layout in which an earlier version of an aggregate is a sound base
-// for a decision: the place after the last event of each version stays occupied, so the
-// condition of a commit, or a read of that place, detects that the version is not the last one.
+// eventual has the methods of a layout in which a decision may start from an earlier version of an
+// aggregate. In such a layout, the place after the last event of each earlier version stays
+// occupied. So the condition of a commit, or a read of that place, detects the later version.
 type eventual interface {
 	// Peek implements Engine.Peek for payloads in stored form.
 	Peek(ctx context.Context, id aggregate.ID, exact bool, begin func(journaltype.Head) (uint64, error), apply func(*journaltype.Record) error) (storage.Loaded, error)
@@ -38,7 +38,7 @@ func (j *Engine) Eventual() bool {
 // Peek is Load with eventually consistent reads, which cost half. The result is the aggregate after
 // some event that was the last one when it was written, usually the last one now. Exact makes the
 // read of the snapshot strongly consistent, so that its list of redundant snapshots is complete.
-// Begin and apply must have no effect but on the state.
+// Begin and apply must change nothing except the state.
 //
 // Peek returns ErrDiscard unless it succeeds plainly, for example if it meets a removed event, a
 // tombstone, an item that cannot be read, or an error of apply. ErrNotFound is a plain success.

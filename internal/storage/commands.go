@@ -108,7 +108,7 @@ type Loaded struct {
 	Worth    Worth
 }
 
-// Worth is what a load has read, from which follows whether a snapshot pays.
+// Worth holds what a load has read. It decides whether a snapshot pays.
 type Worth struct {
 	// Commits, Bytes and Units are the number of the commits that the load has replayed, their
 	// size, and the read units that they cost. In the classic layout Commits is the number of

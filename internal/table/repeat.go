@@ -16,8 +16,9 @@ import (
 )
 
 // Settings of the quotas. The tokens of a shard are fewer than those of the whole, so that one hot
-// partition does not use up what the others need. With mostStretch a caller that is alone waits
-// about until a table of a few units a second can take its commit.
+// partition does not use up what the others need. mostStretch is the largest factor by which
+// a pause grows. With it, a single caller waits about as long as a table with a few units a second
+// needs to take its commit.
 const (
 	tokensOfAll   = 100
 	tokensOfShard = 50

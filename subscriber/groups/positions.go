@@ -25,8 +25,7 @@ type Option func(*Groups)
 
 // WithPositions returns an option to read external positions from a store. The positions of other
 // groups are read from the checkpoint table, or from the rows of a projection.Rows, which this
-// package finds by itself. If several stores are in use, make one [Groups] for
-// each.
+// package finds by itself. If several stores are in use, make one [Groups] for each.
 func WithPositions(store Positions) Option { return func(g *Groups) { g.external = store } }
 
 // positions returns the positions in aggregates of a shard. Aggregates without a position are not

@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// Items of commits always stay in their places. So commits without a gap from the first one, the
-// last of them whole, were the whole aggregate once, however old the read of each page is. The next
-// place shows whether they still are.
+// Items of commits always stay in their places. A read may find all commits from the first one
+// without a gap, and the last of them whole. Then these commits were the whole aggregate once,
+// however old the read of each page is. The next place shows whether they still are.
 
 func (p *layout) Peek(
 	ctx context.Context, id aggregate.ID, exact bool, begin func(journaltype.Head) (uint64, error), apply func(*journaltype.Record) error,
