@@ -86,6 +86,21 @@ func (s store) executeAll(t *testing.T, n int) {
 	}
 }
 
+func TestPackedASnapshotThatIsTooLargeWritesNoGuards(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, packed)
+	s.executeAll(t, 130)
+	calls := db.Record()
+
+	receipt := mustAppend(t, s, storage.Commit{
+		Aggregate: user("ada"), Expected: 130, Events: events(131, 1),
+		Snapshot: &journal.Snapshot{Number: 131, Payload: make([]byte, storage.MaxItemBytes)},
+	})
+
+	require.ErrorAs(t, receipt.SnapshotError, new(*journal.TooLargeError))
+	assert.Equal(t, 1, calls.Counts()["PutItem"])
+}
+
 func TestPackedNoProgramForgetsTheCommandsOfAnother(t *testing.T) {
 	t.Parallel()
 	for name, way := range waysToKeep {

@@ -28,8 +28,8 @@ func (p *layout) Restore(ctx context.Context, r *storage.Restoration) (storage.R
 	if s := r.Head.Snapshot; s != nil && r.Head.TruncatedBefore > 1 { // a load needs it
 		base := p.rowOf(p.snapshotKey(id, baseSnapshot), s, s.Number, commitValue(longestCommitID))
 		base[attrBefore] = table.NumberValue(r.Head.TruncatedBefore)
-		if size := table.ItemSize(base); size > storage.MaxItemBytes {
-			return storage.Receipt{}, &journaltype.TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
+		if err := checkSize(id, base); err != nil {
+			return storage.Receipt{}, err
 		}
 	}
 	if r.Expected > 0 {
@@ -206,8 +206,8 @@ func (r *restoration) restoreSnapshot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if size := table.ItemSize(row); size > storage.MaxItemBytes {
-		return &journaltype.TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
+	if err := checkSize(id, row); err != nil {
+		return err
 	}
 	if err := r.pinRestored(ctx, row); err != nil {
 		return err

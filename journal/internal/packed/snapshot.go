@@ -217,6 +217,11 @@ func (p *layout) tryToStore(ctx context.Context, c *commit) error {
 		c.Receipt.SnapshotDeclined = true
 		return nil
 	}
+	// The ids that have no room in the row become guards, which is for nothing if the row is not
+	// stored.
+	if err := checkSize(c.Aggregate, row); err != nil {
+		return err
+	}
 	if err := p.keepCommands(ctx, c, row); err != nil {
 		return err
 	}
@@ -230,8 +235,8 @@ func (p *layout) tryToStore(ctx context.Context, c *commit) error {
 	if kept != nil {
 		row[attrKept] = table.ListValue(kept)
 	}
-	if size := table.ItemSize(row); size > storage.MaxItemBytes {
-		return &journaltype.TooLargeError{ID: c.Aggregate, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
+	if err := checkSize(c.Aggregate, row); err != nil {
+		return err
 	}
 	var redundant []types.TransactWriteItem
 	if c.Redundancy != nil {
@@ -242,6 +247,14 @@ func (p *layout) tryToStore(ctx context.Context, c *commit) error {
 		c.listRedundant(kept)
 	}
 	return err
+}
+
+// checkSize returns a *journal.TooLargeError if the row of a snapshot exceeds an item.
+func checkSize(id aggregate.ID, row table.Item) error {
+	if size := table.ItemSize(row); size > storage.MaxItemBytes {
+		return &journaltype.TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
+	}
+	return nil
 }
 
 // commandBytes is about the size of a command id in a snapshot.
@@ -269,9 +282,9 @@ const (
 	writePrice = 5
 )
 
-// Pays compares the price of the snapshot with what loads have cost since the last one: each of the
-// commits was loaded once, and the mean load cost half of the last one. A snapshot at equality
-// makes the sum of both the smallest.
+// Pays compares the price of the snapshot with what loads have cost since the last one. It assumes
+// one load for each of the commits, and that the mean load has cost half of the last one. The sum
+// of both prices is smallest if a snapshot is stored when they are equal.
 func (p *layout) Pays(w *storage.Worth, bytes int) bool {
 	price := writePrice * max(1, (bytes+1023)/1024)
 	return w.Bytes >= mostReplayed || float64(w.Commits)*w.Units/2 >= float64(price)
