@@ -33,7 +33,8 @@ import (
 // the aggregate.
 //
 // Calls on one aggregate of one repository run one after the other, because only one of them could
-// succeed. A call that takes longer than 500 ms is not waited for.
+// succeed. A call that takes longer than 500 ms is not waited for, and none waits longer than the
+// RetryBudget of [journal.Config].
 //
 // With [WithCommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
@@ -64,7 +65,7 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
 	}
-	defer r.turns.take(ctx, name)()
+	defer r.turns.take(ctx, name, r.journal.Config.RetryBudget)()
 	e := &execution[S]{Repository: r, id: name, decide: decide, options: options}
 	if err := untilKnown(ctx, e, options.commandID, r.journal.Config.RetryBudget); err != nil {
 		r.cache.forgetOld(name, err)

@@ -28,10 +28,11 @@ type turn struct {
 // long, and may call Execute on the same aggregate.
 const longTurn = 500 * time.Millisecond
 
-// take waits for the turn on an aggregate. The caller must call end.
-func (t *turns) take(ctx context.Context, id aggregate.ID) (end func()) {
+// take waits for the turn on an aggregate, but not longer than most. So calls that arrive faster
+// than they can run do not wait forever, but fail after their attempts. The caller must call end.
+func (t *turns) take(ctx context.Context, id aggregate.ID, most time.Duration) (end func()) {
 	q := t.join(id)
-	if q.wait(ctx) {
+	if q.wait(ctx, most) {
 		return func() {
 			q.free <- struct{}{}
 			t.leave(id, q)
@@ -65,9 +66,10 @@ func (t *turns) leave(id aggregate.ID, q *turn) {
 }
 
 // wait reports whether the caller has the turn.
-func (q *turn) wait(ctx context.Context) bool {
-	for left := longTurn; ; left = time.Until(time.Unix(0, q.begun.Load()).Add(longTurn)) {
-		if left <= 0 {
+func (q *turn) wait(ctx context.Context, most time.Duration) bool {
+	end := time.Now().Add(most)
+	for left := longTurn; ; left = min(longTurn, time.Until(time.Unix(0, q.begun.Load()).Add(longTurn))) {
+		if left = min(left, time.Until(end)); left <= 0 {
 			return false
 		}
 		timer := time.NewTimer(left)
