@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -225,7 +226,7 @@ func packedCommits(t *testing.T, newWorld func(*testing.T) world) string {
 		fmt.Fprintf(&b, " with a snapshot of %s KB |", kb(state))
 	}
 	b.WriteString("\n" + strings.Repeat("|---", 6+len(stateSizes)) + "|\n")
-	for _, event := range eventSizes {
+	for _, event := range slices.Insert(slices.Clone(eventSizes), 2, 2_000) {
 		for _, n := range []int{1, 10} {
 			w := newWorld(t)
 			first := w.bill(func(ctx context.Context) error {
