@@ -45,7 +45,7 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 		if err := e.own(); err != nil {
 			return err
 		}
-		position, err := e.position(ctx)
+		position, found, err := e.position(ctx)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 		if p := listed.Parked; p != nil && p.Number == number {
 			reason = skipReason(p)
 		}
-		if next := nextOf(position, listed); next != number {
+		if next := nextOf(position, found, e.rows, listed); next != number {
 			return &NotNextError{Aggregate: id, Number: number, Next: next}
 		}
 		return e.has(number)

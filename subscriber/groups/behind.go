@@ -216,7 +216,7 @@ func (t tables) behind(ctx context.Context, r checkpoint.Membership, shard check
 				return nil, err
 			}
 		}
-		all[i] = behindOf(position, listed)
+		all[i] = behindOf(position, found, r.Rows, listed)
 		if unknown && listed.Parked == nil {
 			all[i].Next = 0
 		}
@@ -224,8 +224,8 @@ func (t tables) behind(ctx context.Context, r checkpoint.Membership, shard check
 	return all, nil
 }
 
-func behindOf(position uint64, listed checkpoint.Behind) BehindAggregate {
-	b := BehindAggregate{Aggregate: listed.Aggregate, Next: nextOf(position, listed), Head: listed.Head}
+func behindOf(position uint64, found bool, rows *checkpoint.Rows, listed checkpoint.Behind) BehindAggregate {
+	b := BehindAggregate{Aggregate: listed.Aggregate, Next: nextOf(position, found, rows, listed), Head: listed.Head}
 	switch parked, failure := listed.Parked, listed.Failure; {
 	case parked != nil:
 		b.Parked = &Parked{Failure: Failure(*parked)}
@@ -236,9 +236,11 @@ func behindOf(position uint64, listed checkpoint.Behind) BehindAggregate {
 }
 
 // nextOf returns the number of the next event to handle. All events before the event for which an
-// aggregate was parked are acked, even if that position is not stored yet.
-func nextOf(position uint64, listed checkpoint.Behind) uint64 {
-	if listed.Parked != nil {
+// aggregate was parked are acked, even if that position is not stored yet. If the row that holds
+// the position was deleted, their effects are gone too.
+func nextOf(position uint64, found bool, rows *checkpoint.Rows, listed checkpoint.Behind) uint64 {
+	deleted := rows != nil && !found
+	if listed.Parked != nil && !deleted {
 		return max(position+1, listed.Parked.Number)
 	}
 	return position + 1

@@ -92,6 +92,7 @@ type bulk struct {
 // hold is a shard that an operator holds.
 type hold struct {
 	shard checkpoint.Shard
+	rows  *checkpoint.Rows  // of the positions, or nil
 	store *checkpoint.Store // of the positions
 	start time.Time         // start of the group
 	epoch uint64
@@ -171,7 +172,7 @@ func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
 		if err := (edit{external: b.skips && r.ExternalPositions}).own(); err != nil {
 			return err
 		}
-		h := hold{shard: shard, store: b.group.store.In(r.Rows), start: r.Start, epoch: r.Epochs[number]}
+		h := hold{shard: shard, rows: r.Rows, store: b.group.store.In(r.Rows), start: r.Start, epoch: r.Epochs[number]}
 		for page, err := range b.group.store.BehindPages(ctx, shard) {
 			if err != nil {
 				return err
@@ -327,7 +328,7 @@ func (b *bulk) trySkip(ctx context.Context, h hold, p failedEvent, position uint
 		}
 	}
 	number := p.Parked.Number
-	if nextOf(at, p.Behind) != number {
+	if nextOf(at, found, h.rows, p.Behind) != number {
 		return false, nil
 	}
 	if p.eventType == "" {

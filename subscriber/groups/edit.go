@@ -98,10 +98,9 @@ func (e edit) has(number uint64) error {
 	return nil
 }
 
-// position returns the position of the group. If the operator holds the shard, a former owner
-// cannot move the position any more.
-func (e edit) position(ctx context.Context) (position uint64, err error) {
-	var found bool
+// position returns the position of the group, and whether it is stored. If the operator holds the
+// shard, a former owner cannot move the position any more.
+func (e edit) position(ctx context.Context) (position uint64, found bool, err error) {
 	if e.epoch > 0 {
 		position, found, err = e.store.Claim(ctx, e.shard.Group, e.id, e.epoch)
 	} else {
@@ -110,9 +109,10 @@ func (e edit) position(ctx context.Context) (position uint64, err error) {
 		position, found = positions[e.id]
 	}
 	if err != nil || found {
-		return position, err
+		return position, found, err
 	}
-	return e.group.baseline(ctx, e.id, e.start)
+	position, err = e.group.baseline(ctx, e.id, e.start)
+	return position, false, err
 }
 
 // move sets the position. It lists the aggregate first. If it fails after that, the only effect is

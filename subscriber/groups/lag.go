@@ -232,7 +232,7 @@ func (c *comparison) page(ctx context.Context, aggregates []checkpoint.Aggregate
 			c.lag.block(done, listed)
 		}
 		listed.Aggregate, listed.Head = s.Head.Aggregate, s.Head.Version
-		c.options.Behind(behindOf(done, listed))
+		c.options.Behind(behindOf(done, s.Found, c.membership.Rows, listed))
 		if c.dated >= c.options.OldestOf {
 			c.lag.AtLeast = true
 			continue

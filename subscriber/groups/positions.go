@@ -70,7 +70,7 @@ func (e edit) forward(ctx context.Context, position uint64) error {
 	if e.rows == nil || position == 0 {
 		return nil
 	}
-	current, err := e.position(ctx)
+	current, _, err := e.position(ctx)
 	if err == nil && position < current {
 		err = fmt.Errorf("%w: event %d of %s is before %d: reset it to 0", ErrRowAhead, position, e.id, current)
 	}

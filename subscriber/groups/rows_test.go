@@ -174,6 +174,36 @@ func TestAnEventOfARowIsSkippedByAnOperator(t *testing.T) {
 	})
 }
 
+// The row was deleted after the aggregate was parked, so the effects of the events before are gone.
+func TestASkipDoesNotPassOverTheEventsOfADeletedRow(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		b := newBills(t, client)
+		b.fails.Store(3)
+		b.pay(t, "x", 0, 4)
+		config := b.alone()
+		config.Failures = subscriber.Park(1)
+		b.follow(t, config)
+		assert.EqualValues(t, 3, b.parked(t, 1)[0].Next)
+		_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("bills"), Key: billTable.Key(account("x"))})
+		require.NoError(t, err)
+
+		assert.EqualValues(t, 1, b.parked(t, 1)[0].Next)
+		var wrong *groups.NotNextError
+		require.ErrorAs(t, b.Skip(t.Context(), group, account("x"), 3), &wrong)
+		assert.EqualValues(t, 1, wrong.Next)
+		skipped, err := b.SkipAll(t.Context(), groups.Selection{})
+		require.NoError(t, err)
+		assert.Zero(t, skipped)
+
+		require.NoError(t, b.Unpark(t.Context(), group, account("x")))
+		eventually(t, "it is parked again", func() bool { return b.is(t, "x", 2, 3) && b.parked(t, 1)[0].Next == 3 })
+		require.NoError(t, b.Skip(t.Context(), group, account("x"), 3))
+		b.waitApplied(t, "x", 4)
+		assert.True(t, b.is(t, "x", 4, 1+2+4))
+	})
+}
+
 func TestThePolicySkipMovesTheRow(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]dynamotest.Fault{
