@@ -33,8 +33,8 @@ import (
 // the aggregate.
 //
 // Calls on one aggregate of one repository run one after the other, because only one of them could
-// succeed. A call that takes longer than 500 ms is not waited for, and none waits longer than the
-// RetryBudget of [journal.Config].
+// succeed. The next call does not wait longer than 500 ms for one, or twice the time of the last
+// call, up to 5 seconds. None waits longer than the RetryBudget of [journal.Config].
 //
 // With [WithCommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the

@@ -3,10 +3,10 @@ package repository
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // turns makes the calls of Execute on one aggregate run one after the other, as far as they are of
@@ -21,24 +21,31 @@ type turns struct {
 type turn struct {
 	calls int           // that run or wait; guarded by turns.mu
 	free  chan struct{} // has an element while no call has the turn
-	begun atomic.Int64  // when the last call began
+
+	mu    sync.Mutex
+	last  uint64        // the number of the last call that got the turn
+	begun time.Time     // when it got it
+	long  time.Duration // how long it may have it
 }
 
-// longTurn is how long a call may have the turn before others go on without it. A decision may take
-// long, and may call Execute on the same aggregate.
-const longTurn = 500 * time.Millisecond
+// A call that has the turn for longTurn loses it to the next one. A decision may take long, and may
+// call Execute on the same aggregate. Where calls take longer because the database is slow, the
+// limit is twice the time of the last call, up to longestTurn: calls that lose their turns for that
+// reason would have conflicts with each other, and take even longer.
+const (
+	longTurn    = 500 * time.Millisecond
+	longestTurn = 5 * time.Second
+)
 
 // take waits for the turn on an aggregate, but not longer than most. So calls that arrive faster
 // than they can run do not wait forever, but fail after their attempts. The caller must call end.
 func (t *turns) take(ctx context.Context, id aggregate.ID, most time.Duration) (end func()) {
 	q := t.join(id)
-	if q.wait(ctx, most) {
-		return func() {
-			q.free <- struct{}{}
-			t.leave(id, q)
-		}
+	number, begun := q.wait(ctx, most), time.Now()
+	return func() {
+		q.pass(number, time.Since(begun))
+		t.leave(id, q)
 	}
-	return func() { t.leave(id, q) }
 }
 
 func (t *turns) join(id aggregate.ID) *turn {
@@ -49,7 +56,7 @@ func (t *turns) join(id aggregate.ID) *turn {
 		if t.of == nil {
 			t.of = map[aggregate.ID]*turn{}
 		}
-		q = &turn{free: make(chan struct{}, 1)}
+		q = &turn{free: make(chan struct{}, 1), begun: time.Now(), long: longTurn}
 		q.free <- struct{}{}
 		t.of[id] = q
 	}
@@ -65,23 +72,67 @@ func (t *turns) leave(id aggregate.ID, q *turn) {
 	}
 }
 
-// wait reports whether the caller has the turn.
-func (q *turn) wait(ctx context.Context, most time.Duration) bool {
-	end := time.Now().Add(most)
-	for left := longTurn; ; left = min(longTurn, time.Until(time.Unix(0, q.begun.Load()).Add(longTurn))) {
-		if left = min(left, time.Until(end)); left <= 0 {
-			return false
-		}
-		timer := time.NewTimer(left)
+// wait returns the number of the call when it has the turn, and 0 if ctx or most ends before.
+func (q *turn) wait(ctx context.Context, most time.Duration) (number uint64) {
+	for end := time.Now().Add(most); time.Now().Before(end); {
+		timer := time.NewTimer(max(min(q.left(), time.Until(end)), retry.Soon))
 		select {
 		case <-q.free:
-			timer.Stop()
-			q.begun.Store(time.Now().UnixNano())
-			return true
+			number = q.begin()
 		case <-ctx.Done():
 			timer.Stop()
-			return false
+			return 0
 		case <-timer.C:
+			number = q.takeOver()
+		}
+		timer.Stop()
+		if number > 0 {
+			return number
+		}
+	}
+	return 0
+}
+
+// left returns how long the last call may still have the turn.
+func (q *turn) left() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return time.Until(q.begun.Add(q.long))
+}
+
+func (q *turn) begin() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.last++
+	q.begun = time.Now()
+	return q.last
+}
+
+// takeOver is begin for a call that does not wait any longer for the last one. It returns 0 if
+// another call was faster.
+func (q *turn) takeOver() uint64 {
+	if q.left() > 0 {
+		return 0
+	}
+	select {
+	case <-q.free: // meanwhile
+	default:
+	}
+	return q.begin()
+}
+
+// pass ends a call that took some time. It frees the turn, unless the call has lost it.
+func (q *turn) pass(number uint64, took time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if number == 0 {
+		return
+	}
+	q.long = min(max(longTurn, 2*took), longestTurn)
+	if number == q.last {
+		select {
+		case q.free <- struct{}{}:
+		default:
 		}
 	}
 }
