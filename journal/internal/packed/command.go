@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -162,7 +163,7 @@ func (p *layout) putCommands(ctx context.Context, id aggregate.ID, row table.Ite
 	}
 	if n := len(dated); n > mostCommands {
 		dropped := dated[:n-fewerCommands]
-		if err := p.guard(ctx, id, dropped); err != nil {
+		if err := p.guardInOrder(ctx, id, dropped); err != nil {
 			return nil, err
 		}
 		dated, kept.Guards = dated[len(dropped):], true
@@ -184,6 +185,55 @@ func commandIn(v types.AttributeValue) (stored string, ok bool) {
 	}
 	return table.StringOf(v)
 }
+
+// guarded knows for some aggregates the version up to which all commands have guards, although no
+// snapshot may say so yet. There may be more commands than guards can be written in the time that a
+// snapshot has. The next snapshot then continues. The zero value is usable.
+type guarded struct {
+	mu   sync.Mutex
+	upTo map[aggregate.ID]uint64
+}
+
+// mostGuarded is the number of aggregates in guarded.
+const mostGuarded = 1000
+
+func (g *guarded) version(id aggregate.ID) (version uint64, known bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	version, known = g.upTo[id]
+	return version, known
+}
+
+func (g *guarded) note(id aggregate.ID, version uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.upTo == nil || len(g.upTo) >= mostGuarded {
+		g.upTo = map[aggregate.ID]uint64{}
+	}
+	g.upTo[id] = max(g.upTo[id], version)
+}
+
+// guardInOrder writes guards for commands, which are in the order of their commits. If it ends
+// early, the next call for the aggregate continues there.
+func (p *layout) guardInOrder(ctx context.Context, id aggregate.ID, commands []storage.DatedCommand) error {
+	if done, known := p.guarded.version(id); known {
+		for len(commands) > 0 && commands[0].Version <= done {
+			commands = commands[1:]
+		}
+	}
+	for some := range slices.Chunk(commands, guardsTogether) {
+		if err := p.guard(ctx, id, some); err != nil {
+			return err
+		}
+		if last := some[len(some)-1].Version; last > 0 { // others may have the same version
+			p.guarded.note(id, last-1)
+		}
+	}
+	return nil
+}
+
+// guardsTogether is the number of guards after which guardInOrder notes how far it has come.
+const guardsTogether = 4 * guardsAtOnce
 
 // guardsAtOnce is the number of guards that are written at the same time.
 const guardsAtOnce = 16

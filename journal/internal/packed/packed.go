@@ -20,6 +20,7 @@ type layout struct {
 	*table.Table
 	tailing    partitions
 	compresses bool // new events and states
+	guarded    guarded
 }
 
 // groupBytes bounds the size of an item with the events of independent messages. An item is
