@@ -316,30 +316,3 @@ func TestADecisionMayExecuteOnItsOwnAggregate(t *testing.T) {
 		}
 	})
 }
-
-func TestACallWaitsForOthersNotLongerThanTheRetryBudget(t *testing.T) {
-	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		const many, each = 100, 400 * time.Millisecond
-		s := openOn(t, dynamotest.New(t), journal.Config{Layout: journal.Packed, RetryBudget: 2 * time.Second})
-		repo := s.accounts(t, repository.Config{MaxAttempts: 1})
-		begun := time.Now()
-		var calls sync.WaitGroup
-		for range many {
-			calls.Add(1)
-			go func() {
-				defer calls.Done()
-				_, err := repo.Execute(context.Background(), "42", func(Account) (Events, error) {
-					time.Sleep(each)
-					return Events{Deposited{1}}, nil
-				})
-				if err != nil {
-					assert.ErrorAs(t, err, new(*repository.AttemptsError))
-				}
-			}()
-		}
-		calls.Wait()
-		assert.Less(t, time.Since(begun), many*each/4)
-		assert.GreaterOrEqual(t, mustLoad(t, repo, "42").State.Balance, 5)
-	})
-}

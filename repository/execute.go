@@ -34,7 +34,8 @@ import (
 //
 // Calls on one aggregate of one repository run one after the other, because only one of them could
 // succeed. The next call does not wait longer than 500 ms for one, or twice the time of the last
-// call, up to 5 seconds. None waits longer than the RetryBudget of [journal.Config].
+// call, up to 5 seconds. With calls that arrive faster than they can run, a call waits until its
+// context ends: set a deadline.
 //
 // With [WithCommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
@@ -65,7 +66,7 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
 	}
-	defer r.turns.take(ctx, name, r.journal.Config.RetryBudget)()
+	defer r.turns.take(ctx, name)()
 	e := &execution[S]{Repository: r, id: name, decide: decide, options: options}
 	if err := untilKnown(ctx, e, options.commandID, r.journal.Config.RetryBudget); err != nil {
 		r.cache.forgetOld(name, err)

@@ -37,11 +37,10 @@ const (
 	longestTurn = 5 * time.Second
 )
 
-// take waits for the turn on an aggregate, but not longer than most. So calls that arrive faster
-// than they can run do not wait forever, but fail after their attempts. The caller must call end.
-func (t *turns) take(ctx context.Context, id aggregate.ID, most time.Duration) (end func()) {
+// take waits for the turn on an aggregate, until ctx ends. The caller must call end.
+func (t *turns) take(ctx context.Context, id aggregate.ID) (end func()) {
 	q := t.join(id)
-	number, begun := q.wait(ctx, most), time.Now()
+	number, begun := q.wait(ctx), time.Now()
 	return func() {
 		q.pass(number, time.Since(begun))
 		t.leave(id, q)
@@ -72,10 +71,10 @@ func (t *turns) leave(id aggregate.ID, q *turn) {
 	}
 }
 
-// wait returns the number of the call when it has the turn, and 0 if ctx or most ends before.
-func (q *turn) wait(ctx context.Context, most time.Duration) (number uint64) {
-	for end := time.Now().Add(most); time.Now().Before(end); {
-		timer := time.NewTimer(max(min(q.left(), time.Until(end)), retry.Soon))
+// wait returns the number of the call when it has the turn, and 0 if ctx ends before.
+func (q *turn) wait(ctx context.Context) (number uint64) {
+	for number == 0 {
+		timer := time.NewTimer(max(q.left(), retry.Soon))
 		select {
 		case <-q.free:
 			number = q.begin()
@@ -86,11 +85,8 @@ func (q *turn) wait(ctx context.Context, most time.Duration) (number uint64) {
 			number = q.takeOver()
 		}
 		timer.Stop()
-		if number > 0 {
-			return number
-		}
 	}
-	return 0
+	return number
 }
 
 // left returns how long the last call may still have the turn.
@@ -103,6 +99,11 @@ func (q *turn) left() time.Duration {
 func (q *turn) begin() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.next()
+}
+
+// next passes the turn to the next call. The caller holds mu.
+func (q *turn) next() uint64 {
 	q.last++
 	q.begun = time.Now()
 	return q.last
@@ -111,14 +112,16 @@ func (q *turn) begin() uint64 {
 // takeOver is begin for a call that does not wait any longer for the last one. It returns 0 if
 // another call was faster.
 func (q *turn) takeOver() uint64 {
-	if q.left() > 0 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if time.Until(q.begun.Add(q.long)) > 0 {
 		return 0
 	}
 	select {
 	case <-q.free: // meanwhile
 	default:
 	}
-	return q.begin()
+	return q.next()
 }
 
 // pass ends a call that took some time. It frees the turn, unless the call has lost it.
