@@ -33,6 +33,11 @@ func (a *App) ProjectRows(g Group, table projection.RowTable, reactions ...proje
 	if err := a.checkTopics(g, rows.EventTypes()); err != nil {
 		return nil, err
 	}
+	for _, c := range a.components {
+		if other, ok := c.value.(*projection.Rows); ok && other.PositionRows() == rows.PositionRows() {
+			return nil, &ConfigError{"table", fmt.Sprintf("has the rows of group %q and of %q; set another Table, Prefix or Sort", c.name, g.Name)}
+		}
+	}
 	if err := a.add(g, ofRows(rows), rows.Handle); err != nil {
 		return nil, err
 	}

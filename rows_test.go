@@ -53,6 +53,8 @@ func TestAnAppProjectsToRows(t *testing.T) {
 	require.NoError(t, projection.CreateTable(t.Context(), db.Client(), table.Table))
 	rows, err := app.ProjectRows(millrace.Group{Name: "items", Topics: []string{"order"}}, table, setItem)
 	require.NoError(t, err)
+	_, err = app.ProjectRows(millrace.Group{Name: "others", Topics: []string{"order"}}, table, setItem)
+	require.ErrorAs(t, err, new(*millrace.ConfigError), "two groups cannot have the same rows")
 	stop := start(t, app)
 	written := testjournal.Execute(t, repo, "1", place("tea"))
 	require.NoError(t, app.Groups().WaitApplied(t.Context(), "items", written.ID, written.Version))

@@ -59,8 +59,9 @@
 //
 // A table of rows belongs to one journal, and only the group may write the rows. Another group, or
 // a second topic with the same ids, gets [ErrRowTaken]. If a row is deleted, the group builds it
-// again from the first event, when it handles the next event of the aggregate or reconciles. So a
-// row must not expire, and an application that deletes rows gets them back. To hide a closed
+// again from the first event, when it handles the next event of the aggregate or makes a complete
+// reconciliation. It then also handles the events that were skipped before, whose records stay. So
+// a row must not expire, and an application that deletes rows gets them back. To hide a closed
 // aggregate, set an attribute that queries evaluate.
 //
 // # Events of old and unknown types

@@ -31,7 +31,9 @@ func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, o
 // include them, and this repository must be able to read it: its codec must decode it, with the
 // current [Config.SnapshotSchema], and without [Config.IgnoreSnapshots]. Otherwise nothing is
 // removed and the error is a [journal.ErrNotCovered]. With [Never], another program must have
-// stored the snapshot. The aggregate remains usable, and its numbers are not used again.
+// stored the snapshot. By default there may be none as long as loads are cheap: a commit of a
+// repository with [Every](1) stores one. The aggregate remains usable, and its numbers are not used
+// again.
 //
 // All other programs that load the aggregate need the snapshot too. Before truncating, deploy a new
 // SnapshotSchema everywhere, and let each aggregate store a snapshot with it.

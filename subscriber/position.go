@@ -99,8 +99,8 @@ func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(c
 
 // isIn returns an error if the subscriber keeps its positions in another store.
 func (p *Position) isIn(store PositionStore) error {
-	if own := p.deliverer.config.Positions; !same(own, store) {
-		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
+	if !same(p.deliverer.config.Positions, store) {
+		return fmt.Errorf("%w: set Positions of the subscriber's Config to the %T whose Handle is the handler", ErrNoPosition, store)
 	}
 	return nil
 }
