@@ -282,15 +282,21 @@ func (p RowPositions) Position(ctx context.Context, group Group, id aggregate.ID
 
 // positionOf returns the position of a row, whatever its epoch is.
 func (r Rows) positionOf(group Group, id aggregate.ID, row item) (position uint64, found bool, err error) {
-	if textOf(row[rowGroup]) != (RowOf{Group: group, Aggregate: id}).owner() {
-		return 0, false, nil
-	}
-	resets, err := uintOf(row[rowResets])
-	if err == nil && resets == group.Resets {
+	own, err := isOf(group, id, row)
+	if own {
 		position, err = uintOf(row[rowNumber])
 		found = err == nil && row[rowNumber] != nil
 	}
 	return position, found, err
+}
+
+// isOf reports whether a row belongs to a group since its last reset.
+func isOf(group Group, id aggregate.ID, row item) (bool, error) {
+	if textOf(row[rowGroup]) != (RowOf{Group: group, Aggregate: id}).owner() {
+		return false, nil
+	}
+	resets, err := uintOf(row[rowResets])
+	return err == nil && resets == group.Resets, err
 }
 
 func (r Rows) explain(err error) error {

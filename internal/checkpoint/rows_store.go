@@ -129,8 +129,12 @@ func (s *Store) claimedRows(ctx context.Context, k Shard, from, to uint64) iter.
 			var claimed []aggregate.ID
 			if err == nil {
 				err = s.eachRow(ctx, idsOf(heads), true, func(id aggregate.ID, row item) error {
+					own, err := isOf(k.Group, id, row)
+					if err != nil {
+						return err
+					}
 					epoch, err := uintOf(row[rowEpoch])
-					if textOf(row[rowGroup]) == (RowOf{Group: k.Group, Aggregate: id}).owner() && from <= epoch && epoch <= to {
+					if own && from <= epoch && epoch <= to {
 						claimed = append(claimed, id)
 					}
 					return err
@@ -147,8 +151,8 @@ func (s *Store) claimedRows(ctx context.Context, k Shard, from, to uint64) iter.
 func (s *Store) withoutRow(ctx context.Context, k Shard, heads []journal.Head) (ids []aggregate.ID, err error) {
 	claimed := map[aggregate.ID]bool{}
 	err = s.eachRow(ctx, idsOf(heads), true, func(id aggregate.ID, row item) error {
-		resets, err := uintOf(row[rowResets])
-		claimed[id] = textOf(row[rowGroup]) == (RowOf{Group: k.Group, Aggregate: id}).owner() && resets == k.Group.Resets
+		own, err := isOf(k.Group, id, row)
+		claimed[id] = own
 		return err
 	})
 	if err != nil {
