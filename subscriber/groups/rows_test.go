@@ -255,14 +255,20 @@ func TestAnAggregateIsResetWithItsRow(t *testing.T) {
 	})
 }
 
+// handleThree applies three events of aggregate x, by a member that has left the group afterwards.
+func (b *bills) handleThree(t *testing.T) {
+	t.Helper()
+	b.pay(t, "x", 0, 3)
+	sub := b.follow(t, b.alone())
+	b.waitApplied(t, "x", 3)
+	require.NoError(t, sub.Close())
+}
+
 func TestAReconciliationFindsDeletedRows(t *testing.T) {
 	t.Parallel()
 	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		b := newBills(t, client)
-		b.pay(t, "x", 0, 3)
-		sub := b.follow(t, b.alone())
-		b.waitApplied(t, "x", 3)
-		require.NoError(t, sub.Close())
+		b.handleThree(t)
 		_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("bills"), Key: billTable.Key(account("x"))})
 		require.NoError(t, err)
 		lag, err := b.Lag(t.Context(), groups.LagOptions{})
@@ -322,10 +328,7 @@ func TestAWaitForAnIdleGroupEmptiesNoRowOfBeforeAReset(t *testing.T) {
 	t.Parallel()
 	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		b := newBills(t, client)
-		b.pay(t, "x", 0, 3)
-		sub := b.follow(t, b.alone())
-		b.waitApplied(t, "x", 3)
-		require.NoError(t, sub.Close())
+		b.handleThree(t)
 		before := b.row(t, "x")
 		require.NoError(t, b.Reset(t.Context(), subscriber.Beginning(), nil))
 		proxy := dynamotest.NewProxy(t, client)
