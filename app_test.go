@@ -233,10 +233,10 @@ func TestAnAppRunsAllThatWasAdded(t *testing.T) {
 	require.NoError(t, app.Ready(t.Context()))
 
 	written := testjournal.Execute(t, repo, "1", place("tea"))
-	assert.Equal(t, "1", receive(t, mails))
+	assert.Equal(t, "1", nextOf(t, mails))
 	var all []string
 	for range 4 {
-		all = append(all, receive(t, audit))
+		all = append(all, nextOf(t, audit))
 	}
 	assert.ElementsMatch(t, []string{"order.placed.v2", "shipping.begun.v1", "order.shipped.v1", "shipping.over.v1"}, all)
 	require.NoError(t, app.Groups().WaitApplied(t.Context(), "items", written.ID, written.Version))
@@ -266,7 +266,7 @@ func TestAnAppRunsAllThatWasAdded(t *testing.T) {
 	require.ErrorIs(t, app.Handle(millrace.Group{Name: "late", Topics: []string{"order"}}, func(*message.Message) error { return nil }), millrace.ErrStarted)
 }
 
-func receive(t *testing.T, from <-chan string) string {
+func nextOf(t *testing.T, from <-chan string) string {
 	t.Helper()
 	return await.Receive(t, from, "a value")
 }
@@ -325,7 +325,7 @@ func TestHandlersGetEventsOfToday(t *testing.T) {
 			return nil
 		})))
 	start(t, app)
-	assert.Equal(t, "tea", receive(t, items))
+	assert.Equal(t, "tea", nextOf(t, items))
 }
 
 func TestServicesStopInTheReverseOrderAndHandlersAfterThem(t *testing.T) {
@@ -484,7 +484,7 @@ func TestAServerFinishesItsRequests(t *testing.T) {
 	<-arrived
 	go func() { close(goOn) }()
 	require.NoError(t, stop())
-	assert.Equal(t, "done", receive(t, reply))
+	assert.Equal(t, "done", nextOf(t, reply))
 }
 
 func get(t *testing.T, url string) string {
@@ -593,8 +593,8 @@ func TestAProjectionUpcastsEventsWhateverIsConfigured(t *testing.T) {
 			}))
 		require.NoError(t, err)
 		start(t, app)
-		assert.Equal(t, "tea", receive(t, items))
-		assert.Equal(t, "milk", receive(t, items))
+		assert.Equal(t, "tea", nextOf(t, items))
+		assert.Equal(t, "milk", nextOf(t, items))
 	})
 }
 
@@ -896,9 +896,9 @@ func TestPagesAreConsistentAndLive(t *testing.T) {
 	stream, err := http.Get("http://" + listener.Addr().String() + "/live") //nolint:noctx // it ends with the test
 	require.NoError(t, err)
 	defer stream.Body.Close()
-	receive(t, queries)
+	nextOf(t, queries)
 	placed := testjournal.Execute(t, repo, "1", place("tea"))
-	receive(t, queries)
+	nextOf(t, queries)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/query", nil)
 	require.NoError(t, err)
 	request.Header.Set(consistency.Header, placed.Token().And(aggregate.Token{{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1}}).String())

@@ -210,7 +210,7 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 // Config and Group can change, and fixed ones, which they cannot.
 type settings struct {
 	defaults, fixed func(*subscriber.Config)
-	commits         bool // the handler commits the position of each event
+	ordered         string // why the handler needs the order of events, if it does
 }
 
 // ofUpcaster are the settings for handlers that upcast events themselves.
@@ -222,7 +222,7 @@ var ofUpcaster = settings{fixed: func(c *subscriber.Config) { c.Definitions = ni
 var ofProjection = settings{
 	defaults: func(c *subscriber.Config) { c.Timing.CommitInterval = 100 * time.Millisecond },
 	fixed:    ofUpcaster.fixed,
-	commits:  true,
+	ordered:  "a projection needs the order of events, and deferred ones have no position",
 }
 
 // ofHandler returns the settings for handlers that receive upcast events, of some types or of all.
@@ -312,8 +312,8 @@ func (a *App) configure(g Group, s settings) (subscriber.Config, error) {
 	if s.fixed != nil {
 		s.fixed(&config)
 	}
-	if s.commits && config.Failures.Defers() {
-		return config, &ConfigError{"Failures", fmt.Sprintf("of group %q is Defer, but a projection needs the order of events, and deferred ones have no position; use another policy", g.Name)}
+	if s.ordered != "" && config.Failures.Defers() {
+		return config, &ConfigError{"Failures", fmt.Sprintf("of group %q is Defer, but %s; use another policy", g.Name, s.ordered)}
 	}
 	return config, checkPositions(g, config)
 }

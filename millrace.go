@@ -230,6 +230,7 @@ type App struct {
 
 	definitions []aggregate.AnyDefinition
 	subscribers []*subscriber.Subscriber
+	publishers  []*publisher.Publisher // of inboxes
 	feeds       []*live.Feed
 	workers     []Service // process managers and read models
 	// The following are for CatchUp: what adds the handlers of groups to a router, what adds those

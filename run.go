@@ -269,15 +269,22 @@ func (r *run) stop() error {
 	return errors.Join(errs...)
 }
 
-// stopPublisher waits for commits of the publisher. A call of Publish can outlast the handler or
+// stopPublisher waits for commits of the publishers. A call of Publish can outlast the handler or
 // the process manager that made it. It has the rest of StopTimeout, but 5 seconds at least.
 func (r *run) stopPublisher(deadline time.Time) error {
 	ctx, cancel := context.WithTimeout(context.Background(), max(5*time.Second, time.Until(deadline)))
 	defer cancel()
-	if err := r.publisher.Shutdown(ctx); err != nil {
-		return fmt.Errorf("stop the publisher: %w", err)
+	ends := make(chan error, 1+len(r.publishers))
+	for _, p := range append(r.publishers, r.publisher) {
+		go func() { ends <- p.Shutdown(ctx) }()
 	}
-	return nil
+	var errs []error
+	for range cap(ends) {
+		if err := <-ends; err != nil {
+			errs = append(errs, fmt.Errorf("stop the publisher: %w", err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // stopFeeds ends the streams of live pages. Otherwise servers would wait for these.

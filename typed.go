@@ -21,7 +21,7 @@ import (
 // Errors: those of [App.Handle] and of the cqrs component; [*ConfigError] also if the definition of
 // a topic has a codec other than aggregate.JSON, and Config.Marshaler is not set.
 func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
-	if err := a.checkHandlers(g, handlers); err != nil {
+	if err := checkHandlers(g, a.config.Marshaler, handlers); err != nil {
 		return err
 	}
 	var eventTypes []string
@@ -31,7 +31,7 @@ func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
 	if err := errors.Join(a.checkTopics(g, eventTypes), a.checkMarshaler(g)); err != nil {
 		return err
 	}
-	return a.addTyped(g, a.ofHandler(eventTypes), true, handlers)
+	return a.addTyped(g, a.ofHandler(eventTypes), a.config.Marshaler, true, handlers)
 }
 
 // checkMarshaler returns an error if the default marshaler would decode events that another codec
@@ -59,27 +59,20 @@ func (a *App) checkMarshaler(g Group) error {
 //
 // Errors: those of [App.Handle] and of the cqrs component.
 func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
-	var all []cqrs.GroupEventHandler
-	for _, handler := range handlers {
-		if handler == nil {
-			all = append(all, nil)
-			continue
-		}
-		all = append(all, commandHandler{handler})
-	}
+	all := typedCommands(handlers)
 	g := Group{Name: commandGroup, Topics: []string{a.config.CommandTopic}}
-	if err := errors.Join(a.checkNotStarted(), a.checkHandlers(g, all)); err != nil {
+	if err := errors.Join(a.checkNotStarted(), checkHandlers(g, a.config.Marshaler, all)); err != nil {
 		return err
 	}
 	if slices.Equal(a.topicsOf[g.Name], g.Topics) {
 		return &ConfigError{"HandleCommands", "was called twice; pass all handlers in one call"}
 	}
-	return a.addTyped(g, settings{}, false, all)
+	return a.addTyped(g, settings{}, a.config.Marshaler, false, all)
 }
 
 // checkHandlers returns an error if there is no handler, a nil handler, or a second handler of a
 // type, which Watermill would never call.
-func (a *App) checkHandlers(g Group, handlers []cqrs.GroupEventHandler) error {
+func checkHandlers(g Group, marshaler cqrs.CommandEventMarshaler, handlers []cqrs.GroupEventHandler) error {
 	if len(handlers) == 0 {
 		return &ConfigError{"handlers", fmt.Sprintf("of group %q are missing; add one for each type of message", g.Name)}
 	}
@@ -88,7 +81,7 @@ func (a *App) checkHandlers(g Group, handlers []cqrs.GroupEventHandler) error {
 		if handler == nil {
 			return &ConfigError{"handlers", fmt.Sprintf("of group %q include nil; leave it out", g.Name)}
 		}
-		name := a.config.Marshaler.Name(handler.NewEvent())
+		name := marshaler.Name(handler.NewEvent())
 		if names[name] {
 			return &ConfigError{"handlers", fmt.Sprintf("of group %q include two for %q; use a group for each", g.Name, name)}
 		}
@@ -108,11 +101,11 @@ type commandHandler struct{ cqrs.CommandHandler }
 func (h commandHandler) NewEvent() any { return h.NewCommand() }
 
 // addTyped adds a group processor for each topic. The processors share a subscriber.
-func (a *App) addTyped(g Group, s settings, ackUnknown bool, handlers []cqrs.GroupEventHandler) error {
+func (a *App) addTyped(g Group, s settings, marshaler cqrs.CommandEventMarshaler, ackUnknown bool, handlers []cqrs.GroupEventHandler) error {
 	return a.wire(g, s, func(router *message.Router, sub message.Subscriber) error {
 		for _, topic := range g.Topics {
 			processor, err := cqrs.NewEventGroupProcessorWithConfig(router, cqrs.EventGroupProcessorConfig{
-				Marshaler:         a.config.Marshaler,
+				Marshaler:         marshaler,
 				AckOnUnknownEvent: ackUnknown,
 				GenerateSubscribeTopic: func(cqrs.EventGroupProcessorGenerateSubscribeTopicParams) (string, error) {
 					return topic, nil

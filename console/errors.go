@@ -49,7 +49,7 @@ func statusOf(err error) int {
 	case errors.As(err, new(*journal.DeletedError)), errors.As(err, new(*journal.TruncatedError)):
 		return http.StatusGone
 	case is(groups.ErrNotParked, groups.ErrNotSkipped, groups.ErrExternalPositions, groups.ErrRowAhead, process.ErrNotPending, readmodel.ErrServing, readmodel.ErrNoPrevious,
-		readmodel.ErrChanged, journal.ErrConflict), errors.As(err, new(*groups.NotNextError)), errors.As(err, new(*groups.ActiveError)),
+		readmodel.ErrChanged, journal.ErrConflict), errors.As(err, new(*groups.NotNextError)), errors.As(err, new(*groups.ActiveError)), errors.As(err, new(*groups.ReplayError)),
 		errors.As(err, new(*readmodel.BehindError)):
 		return http.StatusConflict
 	case is(journal.ErrThrottled, journal.ErrUnavailable, subscriber.ErrFenced, context.DeadlineExceeded), errors.As(err, new(*unavailableError)):

@@ -27,6 +27,12 @@ type Config struct {
 	// then their commits conflict. Default: "publisher-" and a random UUID.
 	StreamID string
 
+	// Streams is the number of streams over which messages without an id are spread, by their
+	// UUIDs. The others have the id StreamID, a hyphen and a number from 2. With more than one,
+	// these messages have no order, and a message that fails holds up only its own stream.
+	// Default: 1.
+	Streams int
+
 	// Marshaler converts messages to events. Default: [DefaultMarshaler].
 	Marshaler Marshaler
 
@@ -57,6 +63,7 @@ func (c *Config) setDefaults() {
 	if c.StreamID == "" && c.Journal != nil {
 		c.StreamID = "publisher-" + c.Journal.Config().NewID()
 	}
+	c.Streams = max(c.Streams, 1)
 	if c.Marshaler == nil {
 		c.Marshaler = DefaultMarshaler{}
 	}
@@ -93,6 +100,7 @@ func (c Config) validate() error {
 		field string
 		value int64
 	}{
+		{"Streams", int64(c.Streams)},
 		{"Concurrency", int64(c.Concurrency)},
 		{"CommitTimeout", int64(c.CommitTimeout)},
 		{"CachedStreams", int64(c.CachedStreams)},

@@ -51,7 +51,7 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		}
 		own := value == ""
 		if own {
-			value = p.config.StreamID
+			value = p.streamOf(msg)
 		}
 		b, begun := byID[value]
 		if !begun {

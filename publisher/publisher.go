@@ -2,6 +2,8 @@ package publisher
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,6 +64,16 @@ func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, er
 		resolveFor: resolveFor,
 		streams:    newStreams(config.CachedStreams),
 	}, nil
+}
+
+// streamOf returns the id of the stream for a message without an id.
+func (p *Publisher) streamOf(msg *message.Message) string {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(msg.UUID))                           // it never fails
+	if n := int(hash.Sum32() % uint32(p.config.Streams)); n > 0 { //nolint:gosec // a small number
+		return fmt.Sprintf("%s-%d", p.config.StreamID, n+1)
+	}
+	return p.config.StreamID
 }
 
 // StreamID returns the id of the aggregate, in every topic, for messages without an id.

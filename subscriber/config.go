@@ -132,6 +132,12 @@ type Config struct {
 	// Failures says what happens to an event that keeps failing. Default: [Block].
 	Failures FailurePolicy
 
+	// NoReplay protects a group whose effects must not happen again, such as one that publishes
+	// events to other systems. Package groups then refuses to reset the group to an earlier event
+	// or to remove it, with a *groups.ReplayError, unless its option WithReplay is set. The member
+	// that joins last decides. Default: false.
+	NoReplay bool
+
 	// Timing holds the intervals at which the subscriber reads and stores. Default: the default of
 	// each field.
 	Timing Timing

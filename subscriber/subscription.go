@@ -100,7 +100,8 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	s.member = membership.New(membership.Config{
 		Checkpoint: s.checkpoint, Key: checkpoint.Key{Group: s.config.ConsumerGroup, Topic: topic}, Shards: s.config.Journal.Shards(),
 		Lease: s.config.Timing.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
-		ShardOf: func(value string) int { return j.Shard(aggregate.ID{Type: topic, Value: value}) }, ExternalPositions: !own && rows == nil, Rows: rows, Closing: closing,
+		ShardOf: func(value string) int { return j.Shard(aggregate.ID{Type: topic, Value: value}) }, ExternalPositions: !own && rows == nil, Rows: rows,
+		NoReplay: s.config.NoReplay, Closing: closing,
 		Accepts: func(r checkpoint.Membership) error { return sub.accepts(topic, r) },
 	}, s.newShard)
 	return s

@@ -38,6 +38,9 @@ type Membership struct {
 	ExternalPositions bool
 	// Rows says in which rows of a read model the positions are. It is nil if they are not in rows.
 	Rows *Rows
+	// NoReplay reports that events must not be delivered again unless an operator confirms it. The
+	// last member that joined has set it.
+	NoReplay bool
 	// Resumed counts how often a pause was ended.
 	Resumed uint64
 	// Joined is the number of the last member that joined. Each number is used only once.

@@ -60,6 +60,7 @@ func (s *Store) membershipOf(k Key, row item) (Membership, error) {
 	r.Rows, err = rowsOf(row[attrRows])
 	errs = append(errs, err)
 	r.Paused, r.ExternalPositions = isTrue(row[attrPaused]), isTrue(row[attrExternalPositions]) && r.Rows == nil
+	r.NoReplay = isTrue(row[attrNoReplay])
 	if why, ok := row[attrStopped].(*types.AttributeValueMemberM); ok {
 		r.Stopped, err = stoppedOf(k.Topic, why.Value)
 		errs = append(errs, err)

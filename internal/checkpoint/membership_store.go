@@ -35,6 +35,7 @@ const (
 	attrResumed           = "resumed"
 	attrExternalPositions = "external_positions"
 	attrRows              = "rows"
+	attrNoReplay          = "no_replay"
 	attrJoined            = "joined"
 	attrUnfenced          = "unfenced"
 	attrEnded             = "ended"
@@ -222,7 +223,7 @@ func (r Membership) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
-		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrRows: nil, attrUnfenced: nil, attrHanded: nil, attrBurst: nil, attrEnded: r.Ended.value(),
+		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrRows: nil, attrNoReplay: nil, attrUnfenced: nil, attrHanded: nil, attrBurst: nil, attrEnded: r.Ended.value(),
 	}
 	if len(r.Handed) > 0 {
 		attributes[attrHanded] = &types.AttributeValueMemberSS{Value: r.Handed}
@@ -248,6 +249,9 @@ func (r Membership) attributes() item {
 	// Tools of earlier versions do not know rows. For them the positions are external.
 	if r.ExternalPositions || r.Rows != nil {
 		attributes[attrExternalPositions] = &types.AttributeValueMemberBOOL{Value: true}
+	}
+	if r.NoReplay {
+		attributes[attrNoReplay] = &types.AttributeValueMemberBOOL{Value: true}
 	}
 	if r.Resumed > 0 {
 		attributes[attrResumed] = number(r.Resumed)

@@ -1,6 +1,11 @@
 package envelope
 
 import (
+	"cmp"
+	"strconv"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -25,6 +30,20 @@ func CopyTraceKeys(from, to aggregate.Metadata) {
 	for _, key := range passedOn {
 		if value, ok := from[key]; ok {
 			to[key] = value
+		}
+	}
+}
+
+// SetOrigin adds to the metadata of a public message the place, time, correlation and trace of the
+// event that leads to it. It leaves out the baggage, which can be internal.
+func SetOrigin(r *journal.Record, metadata message.Metadata) {
+	metadata[OccurredAtKey] = occurredAt(r.OccurredAt)
+	metadata[SequenceNumberKey] = strconv.FormatUint(r.Number, 10)
+	metadata[CorrelationIDKey] = cmp.Or(r.Metadata[CorrelationIDKey], r.EventID)
+	metadata[CausationIDKey] = r.EventID
+	for _, key := range []string{"traceparent", "tracestate"} {
+		if value := r.Metadata[key]; value != "" {
+			metadata[key] = value
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 func Event(msg *message.Message) storage.Event {
 	event := storage.Event{ID: msg.UUID, Type: msg.Metadata[NameKey], Payload: msg.Payload}
 	for key, value := range msg.Metadata {
-		if !stored(key) {
+		if !Stored(key) {
 			continue
 		}
 		if event.Metadata == nil {

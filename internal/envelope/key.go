@@ -42,8 +42,8 @@ const (
 // MaxReason is the maximum length of the stored value of [ReasonPoisonedKey], in bytes.
 const MaxReason = 1 << 10
 
-// stored reports whether the journal stores the value of a metadata key in the metadata.
-func stored(key string) bool {
+// Stored reports whether the journal stores the value of a metadata key in the metadata.
+func Stored(key string) bool {
 	switch key {
 	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey, DeliveryAttemptKey, PartKey,
 		DeferredKey, metadata.OwnStreamKey:

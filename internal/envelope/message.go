@@ -42,7 +42,7 @@ func Plain(r *journal.Record) *message.Message {
 		msg.Metadata = make(message.Metadata, n)
 	}
 	for key, value := range r.Metadata {
-		if stored(key) {
+		if Stored(key) {
 			msg.Metadata[key] = value
 		}
 	}

@@ -91,7 +91,7 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 // If the row of the aggregate is the position (projection.Rows), position 0 empties the row, and a
 // position before the current one is refused with [ErrRowAhead].
 //
-// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrRowAhead],
+// Errors: [ErrNoSuchEvent] for a position beyond the last event, [*ReplayError], [ErrRowAhead],
 // [ErrExternalPositions], journal.ErrNotFound, and those of Unpark except ErrNotParked. Unless an
 // error says that nothing was changed, the reset may have been done. Then check [Group.Behind] and
 // [Groups.Position] before you repeat the call: a second reset delivers the events once more.

@@ -22,6 +22,7 @@ type edit struct {
 
 	external bool              // the group has external positions
 	rows     *checkpoint.Rows  // of its positions, or nil
+	guarded  bool              // a replay needs a confirmation
 	store    *checkpoint.Store // of its positions
 }
 
@@ -78,6 +79,7 @@ func (g *Group) tryEdit(ctx context.Context, id aggregate.ID, verify, do func(co
 // placed records where the positions of the group are.
 func (e *edit) placed(r checkpoint.Membership) {
 	e.external, e.rows, e.store = r.ExternalPositions, r.Rows, e.group.store.In(r.Rows)
+	e.guarded = r.NoReplay && !e.group.replays
 }
 
 // version returns the number of the last event, also for an aggregate that was deleted.

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError],
+// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError], [*ReplayError],
 // [*ExternalPositionsError] and [*TrimKeepError] are for errors.As. Methods also return errors of
 // the journal, such as journal.ErrThrottled and journal.ErrTableMissing.
 //
@@ -78,6 +78,15 @@ type NotNextError struct {
 
 func (e *NotNextError) Error() string {
 	return fmt.Sprintf("event %d of %s is not the next event, which is %d: check again which event blocks the aggregate", e.Number, e.Aggregate, e.Next)
+}
+
+// ReplayError reports that a group would deliver events again whose effects must not happen again
+// (subscriber.Config.NoReplay), for example because they go to other systems. Nothing was changed.
+type ReplayError struct{}
+
+func (e *ReplayError) Error() string {
+	return "the group would deliver events again that must not be repeated without a confirmation, because it has subscriber.Config.NoReplay: " +
+		"make Groups with WithReplay if their effects may happen again"
 }
 
 // ExternalPositionsError is an [ErrExternalPositions] of [Groups.Trim]. Group and Topic

@@ -20,6 +20,7 @@ type tables struct {
 	journal  *engine.Engine
 	store    *checkpoint.Store
 	external Positions // nil without WithPositions
+	replays  bool      // WithReplay was passed
 }
 
 // New returns the groups of a journal. It makes no requests. A nil option has no effect.

@@ -28,6 +28,11 @@ type Option func(*Groups)
 // package finds by itself. If several stores are in use, make one [Groups] for each.
 func WithPositions(store Positions) Option { return func(g *Groups) { g.external = store } }
 
+// WithReplay returns an option to confirm that groups with subscriber.Config.NoReplay may deliver
+// events again. Without it, [Group.Reset], [Group.Remove] and [Groups.ResetAggregate] refuse that
+// with a [*ReplayError].
+func WithReplay() Option { return func(g *Groups) { g.replays = true } }
+
 // positions returns the positions in aggregates of a shard. Aggregates without a position are not
 // in the map.
 func (t tables) positions(
@@ -64,17 +69,20 @@ func (t tables) readable(r checkpoint.Membership) error {
 	return nil
 }
 
-// forward returns an error if the positions are in rows, and the row has later events than a
-// position other than 0.
+// forward returns an error if a position is before the current one, and the group must not be set
+// back. Rows can be set back to 0.
 func (e edit) forward(ctx context.Context, position uint64) error {
-	if e.rows == nil || position == 0 {
+	if inRow := e.rows != nil && position > 0; !inRow && !e.guarded {
 		return nil
 	}
 	current, _, err := e.position(ctx)
-	if err == nil && position < current {
-		err = fmt.Errorf("%w: event %d of %s is before %d: reset it to 0", ErrRowAhead, position, e.id, current)
+	switch {
+	case err != nil || position >= current:
+		return err
+	case e.guarded:
+		return &ReplayError{}
 	}
-	return err
+	return fmt.Errorf("%w: event %d of %s is before %d: reset it to 0", ErrRowAhead, position, e.id, current)
 }
 
 // own returns an error if the group has external positions, which cannot be edited here.

@@ -37,8 +37,11 @@ type RemoveOptions struct {
 // nothing else. To find these groups it costs one read unit for about 40 groups. A few bytes of a
 // removed group stay: the value of Resets with which a new group of this name would begin.
 //
-// Errors: [*ActiveError], [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the
-// context. With [ErrLeftovers] the group was removed.
+// A group with subscriber.Config.NoReplay is only removed with [WithReplay], because a new group of
+// this name can begin with the first event.
+//
+// Errors: [*ActiveError], [*ReplayError], [ErrNoGroup], [ErrCorrupt], and the errors of the journal
+// and the context. With [ErrLeftovers] the group was removed.
 func (g *Group) Remove(ctx context.Context, options RemoveOptions) error {
 	err := g.remove(ctx, options)
 	if err == nil {
@@ -58,6 +61,9 @@ func (g *Group) remove(ctx context.Context, options RemoveOptions) error {
 		emptied, err := g.store.ModifyMembership(ctx, g.key, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 			if active := activeOf(r); active != nil && !options.Force {
 				return r, active
+			}
+			if r.NoReplay && !g.replays {
+				return r, &ReplayError{}
 			}
 			members := slices.Collect(maps.Keys(r.Members))
 			return r.Leave(members[:min(len(members), checkpoint.MaxLeaving)]...).Pause(), nil

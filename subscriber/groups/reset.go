@@ -24,12 +24,20 @@ import (
 // a position from before the reset. To prevent this, for example when you clear a read model, pause
 // the group first, and wait until it is idle.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context. With
-// [ErrLeftovers] the group was reset.
+// A group with subscriber.Config.NoReplay is only reset to [subscriber.Now], unless [WithReplay] is
+// set.
+//
+// Errors: [ErrNoGroup], [*ReplayError], [ErrCorrupt], and the errors of the journal and the
+// context. With [ErrLeftovers] the group was reset.
 func (g *Group) Reset(ctx context.Context, to subscriber.Start, progress func(rows int)) error {
 	now := g.journal.Config.Now()
 	start := g.store.Start(to.Time(now))
-	reset, err := g.store.ModifyMembership(ctx, g.key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Reset(start, now), nil })
+	reset, err := g.store.ModifyMembership(ctx, g.key, func(r checkpoint.Membership) (checkpoint.Membership, error) {
+		if to != subscriber.Now() && r.NoReplay && !g.replays {
+			return r, &ReplayError{}
+		}
+		return r.Reset(start, now), nil
+	})
 	if err != nil {
 		return g.failed("reset", err)
 	}

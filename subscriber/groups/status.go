@@ -33,6 +33,9 @@ type Status struct {
 	// RowTable is the table of the read model whose rows are the positions (projection.Rows). It is
 	// empty for other groups.
 	RowTable string
+	// NoReplay reports that a replay needs a confirmation (subscriber.Config.NoReplay). The member
+	// that joined last has set it.
+	NoReplay bool
 	// LastBurst is the end of the last burst that took shards of the group (subscriber.Burst). It
 	// is zero if there was none, or if a long-running member has joined since. If it is not zero,
 	// the group works in bursts and needs no members.
@@ -124,7 +127,7 @@ func (g *Group) NextDue(ctx context.Context) (due time.Time, err error) {
 }
 
 func statusOf(k checkpoint.Key, r checkpoint.Membership, now time.Time) Status {
-	status := Status{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, OldRowsUntil: r.Ended.Until(), ExternalPositions: r.ExternalPositions, LastBurst: r.Burst}
+	status := Status{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, OldRowsUntil: r.Ended.Until(), ExternalPositions: r.ExternalPositions, NoReplay: r.NoReplay, LastBurst: r.Burst}
 	if r.Rows != nil {
 		status.RowTable = r.Rows.Table
 	}

@@ -26,6 +26,8 @@ type Config struct {
 	ExternalPositions bool
 	// Rows says in which rows of a read model the positions are.
 	Rows *checkpoint.Rows
+	// NoReplay is documented in subscriber.Config.
+	NoReplay bool
 	// Accepts returns an error if the subscription cannot be a member of a group.
 	Accepts func(checkpoint.Membership) error
 	// Closing is the context of writes at the end. It ends in time for Close to return.

@@ -62,7 +62,7 @@ func (m *Member[W]) join(
 			if number == 0 {
 				return false
 			}
-			next.ExternalPositions, next.Rows = m.ExternalPositions, m.Rows
+			next.ExternalPositions, next.Rows, next.NoReplay = m.ExternalPositions, m.Rows, m.NoReplay
 			// The end of ctx does not cancel this request. A member that does not know that it has
 			// joined would keep its shards from others.
 			once, cancel := context.WithTimeout(m.Closing, m.Lease/2)

@@ -105,6 +105,8 @@ func (a *app) advice(ctx context.Context, err error) string {
 		return "The reset or removal is done. `millrace group cleanup` deletes the old rows."
 	case errors.Is(err, groups.ErrNotParked), errors.As(err, &notNext):
 		return "`millrace group behind` lists the aggregates that hold a group up, with the next event of each."
+	case errors.As(err, new(*groups.ReplayError)):
+		return "If other systems may receive the events again, add --replay."
 	case errors.Is(err, groups.ErrExternalPositions):
 		return "Read and change them in the store that the group's members use. See https://github.com/millrace-dev/millrace/blob/main/docs/guides/sql.md#operating-it"
 	case errors.Is(err, groups.ErrNotSkipped):

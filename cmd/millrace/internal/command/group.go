@@ -98,6 +98,7 @@ func (a *app) resume() *cobra.Command {
 func (a *app) reset() *cobra.Command {
 	var to string
 	var yes bool
+	var replay func() groups.Option
 	cmd := &cobra.Command{
 		Use:   "reset GROUP TOPIC --to TIME [flags]",
 		Short: "Make a group begin again: at the beginning, now, or at a time",
@@ -119,11 +120,12 @@ pause the group with --wait first.`,
 			if err != nil {
 				return wrongUsage("--to: %v", err)
 			}
-			return a.runReset(cmd.Context(), args[0], args[1], begin, to, yes)
+			return a.runReset(cmd.Context(), args[0], args[1], begin, to, yes, replay())
 		}),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`time` of the first event: beginning, now, a duration before now, or RFC 3339")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	replay = replayFlag(cmd)
 	return cmd
 }
 
@@ -141,7 +143,7 @@ func startOf(to moment, j *journal.Journal) (subscriber.Start, error) {
 	return subscriber.At(at), nil
 }
 
-func (a *app) runReset(ctx context.Context, name, topic string, to moment, text string, yes bool) error {
+func (a *app) runReset(ctx context.Context, name, topic string, to moment, text string, yes bool, replay groups.Option) error {
 	j, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -150,7 +152,7 @@ func (a *app) runReset(ctx context.Context, name, topic string, to moment, text 
 	if err != nil {
 		return err
 	}
-	g := groups.Of(j, name, topic)
+	g := groups.Of(j, name, topic, replay)
 	if _, err := g.Status(ctx); err != nil {
 		return err
 	}
@@ -172,6 +174,7 @@ func (a *app) runReset(ctx context.Context, name, topic string, to moment, text 
 
 func (a *app) remove() *cobra.Command {
 	var force, yes bool
+	var replay func() groups.Option
 	cmd := &cobra.Command{
 		Use:   "remove GROUP TOPIC [flags]",
 		Short: "Remove a group",
@@ -186,16 +189,17 @@ Close the members first. A member that crashed counts until another member has m
 If it was the last member, use --force.`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			return a.runRemove(cmd.Context(), args[0], args[1], force, yes)
+			return a.runRemove(cmd.Context(), args[0], args[1], force, yes, replay())
 		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "remove the group with its members; members that are alive create it again")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	replay = replayFlag(cmd)
 	return cmd
 }
 
-func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool) error {
-	g, err := a.openGroup(ctx, name, topic)
+func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool, replay groups.Option) error {
+	g, err := a.openGroup(ctx, name, topic, replay)
 	if err != nil {
 		return err
 	}

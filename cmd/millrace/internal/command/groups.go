@@ -41,6 +41,8 @@ type groupLine struct {
 	// ExternalPositions reports that members store the positions outside of the checkpoint table.
 	// Then there is no lag.
 	ExternalPositions bool `json:"external_positions,omitempty"`
+	// NoReplay reports that a replay needs the flag --replay.
+	NoReplay bool `json:"no_replay,omitempty"`
 	// RowTable is the table whose rows are the positions, if they are not in the checkpoint table.
 	RowTable string `json:"row_table,omitempty"`
 	// Skipped is the number of skipped and deferred events. SkippedMore reports that there are more
@@ -76,7 +78,7 @@ type groupShardLine struct {
 func newGroupLine(g groups.Status) groupLine {
 	l := groupLine{
 		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused, OldRowsUntil: output.Time(g.OldRowsUntil),
-		ExternalPositions: g.ExternalPositions, RowTable: g.RowTable, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
+		ExternalPositions: g.ExternalPositions, NoReplay: g.NoReplay, RowTable: g.RowTable, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 		LastBurst: output.Time(g.LastBurst),
 	}
 	for _, m := range g.Members {
@@ -238,17 +240,28 @@ the same cost. A terminal is redrawn; otherwise the lists follow each other afte
 	return cmd
 }
 
-func (a *app) openGroups(ctx context.Context) (*groups.Groups, error) {
+func (a *app) openGroups(ctx context.Context, options ...groups.Option) (*groups.Groups, error) {
 	j, err := a.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return groups.New(j), nil
+	return groups.New(j, options...), nil
+}
+
+// replayFlag adds the flag --replay to a command, and returns the option that it stands for.
+func replayFlag(cmd *cobra.Command) func() groups.Option {
+	replay := cmd.Flags().Bool("replay", false, "also if the group protects its events from a replay: their effects happen again")
+	return func() groups.Option {
+		if *replay {
+			return groups.WithReplay()
+		}
+		return nil
+	}
 }
 
 // openGroup returns the handle of a group on a topic.
-func (a *app) openGroup(ctx context.Context, name, topic string) (*groups.Group, error) {
-	g, err := a.openGroups(ctx)
+func (a *app) openGroup(ctx context.Context, name, topic string, options ...groups.Option) (*groups.Group, error) {
+	g, err := a.openGroups(ctx, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -278,6 +278,7 @@ some examples, and edits none. With --json it shows all of them.`,
 
 func (a *app) resetAggregate() *cobra.Command {
 	yes := false
+	var replay func() groups.Option
 	cmd := &cobra.Command{
 		Use:   "reset-aggregate GROUP TOPIC ID NUMBER [flags]",
 		Short: "Set the position of a group in one aggregate",
@@ -291,7 +292,7 @@ the aggregate.`,
 			if err != nil {
 				return err
 			}
-			g, err := a.openGroups(cmd.Context())
+			g, err := a.openGroups(cmd.Context(), replay())
 			if err != nil {
 				return err
 			}
@@ -306,6 +307,7 @@ the aggregate.`,
 		}),
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	replay = replayFlag(cmd)
 	return cmd
 }
 

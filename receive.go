@@ -1,0 +1,105 @@
+package millrace
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/receive"
+)
+
+// Inbox configures [App.Receive].
+type Inbox struct {
+	// Subscriber receives the messages of the other Pub/Sub. The App does not close it: close it
+	// after [App.Run].
+	Subscriber message.Subscriber
+	// Marshaler decodes the messages, and names the commands. Default: cqrs.JSONMarshaler with the
+	// names of publisher.EventName.
+	Marshaler cqrs.CommandEventMarshaler
+	// Receive says how messages are stored. The App sets Publisher, and Names, and if they are left
+	// out Topic, which is the name of the group and "-inbox", and Name: the metadata "name", or if
+	// there is one handler, its command.
+	Receive receive.Config
+}
+
+// Receive handles messages of another Pub/Sub as commands, each once. The group's topics are those
+// of the other Pub/Sub. The App stores each message in the journal (package receive), and acks it.
+// The handlers then get the stored messages in the consumer group, with its failure policies:
+// Group.Subscriber configures it. Package command makes such handlers.
+//
+// A message without a handler is stored, and delivered again until a process handles it, unless
+// Inbox.Receive.IgnoreUnknown is set. [App.CatchUp] handles stored messages, and receives none.
+//
+// Errors: those of [App.HandleCommands] and of receive.New.
+func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*receive.Receiver, error) {
+	if in.Subscriber == nil {
+		return nil, &ConfigError{"Inbox.Subscriber", fmt.Sprintf("of group %q is nil; pass the subscriber of the other Pub/Sub", g.Name)}
+	}
+	if in.Marshaler == nil {
+		in.Marshaler = cqrs.JSONMarshaler{GenerateName: publisher.EventName}
+	}
+	typed := typedCommands(handlers)
+	if err := errors.Join(a.checkNotStarted(), g.validate(), checkHandlers(g, in.Marshaler, typed)); err != nil {
+		return nil, err
+	}
+	p, err := publisher.NewPublisher(publisher.Config{Journal: a.journal, Streams: inboxStreams}, a.config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	config := in.Receive
+	config.Publisher, config.Names = p, nil
+	for _, h := range typed {
+		config.Names = append(config.Names, in.Marshaler.Name(h.NewEvent()))
+	}
+	if config.Topic == "" {
+		config.Topic = g.Name + "-inbox"
+	}
+	if config.Name == nil {
+		config.Name = nameOf(in.Marshaler, config.Names)
+	}
+	inbox, err := receive.New(config, a.config.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("group %q: %w", g.Name, err)
+	}
+	stored := Group{Name: g.Name, Topics: []string{config.Topic}, Subscriber: g.Subscriber}
+	if err := a.addTyped(stored, settings{}, in.Marshaler, false, typed); err != nil {
+		return nil, err
+	}
+	for _, topic := range g.Topics {
+		a.router.AddConsumerHandler("receive "+g.handlerName(topic), topic, kept{in.Subscriber}, inbox.Handle)
+	}
+	a.publishers = append(a.publishers, p)
+	a.addComponent(g.Name, inbox)
+	return inbox, nil
+}
+
+// inboxStreams is the number of streams for messages without a key, so that as many of them are
+// handled at a time.
+const inboxStreams = 16
+
+// nameOf returns a function that returns the name of a received message. If there is only one
+// handler, messages without a name are for it.
+func nameOf(marshaler cqrs.CommandEventMarshaler, names []string) func(*message.Message) string {
+	return func(msg *message.Message) string {
+		name := marshaler.NameFromMessage(msg)
+		if name == "" && len(names) == 1 {
+			return names[0]
+		}
+		return name
+	}
+}
+
+// typedCommands adapts handlers of commands to handlers of a group.
+func typedCommands(handlers []cqrs.CommandHandler) []cqrs.GroupEventHandler {
+	typed := make([]cqrs.GroupEventHandler, len(handlers))
+	for i, h := range handlers {
+		if h != nil {
+			typed[i] = commandHandler{h}
+		}
+	}
+	return slices.Clip(typed)
+}

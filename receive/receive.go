@@ -1,0 +1,117 @@
+package receive
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/internal/retry"
+)
+
+// ErrNoID reports that a message has no UUID, or that Config.ID has returned an empty id, so that a
+// second delivery could not be recognised. Nothing was stored.
+var ErrNoID = errors.New("the message has no id: set Config.ID to a function that returns one, such as the partition and offset in Kafka")
+
+// SourcePrefix is the prefix of metadata of the received message whose keys the journal uses
+// itself, such as "source_occurred_at" and "source_sequence_number".
+const SourcePrefix = "source_"
+
+// Receiver stores messages of another Pub/Sub in the journal. It is safe for concurrent use.
+type Receiver struct {
+	config Config
+	byID   bool // Config.ID was set
+	logger watermill.LoggerAdapter
+
+	failures                 atomic.Int64 // in a row
+	stored, ignored, refused atomic.Uint64
+}
+
+// Stats counts the work of a [Receiver] since it was made.
+type Stats struct {
+	Stored  uint64 // messages that were stored, with repeated deliveries
+	Ignored uint64 // messages of unknown names, with Config.IgnoreUnknown
+	Failed  uint64 // attempts at messages that have failed
+}
+
+// New returns a Receiver. It makes no requests. A nil logger logs nothing. Errors: [*ConfigError].
+func New(config Config, logger watermill.LoggerAdapter) (*Receiver, error) {
+	byID := config.ID != nil
+	config.setDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	if logger == nil {
+		logger = watermill.NopLogger{}
+	}
+	return &Receiver{config: config, byID: byID, logger: logger}, nil
+}
+
+// Stats returns the current counts.
+func (r *Receiver) Stats() Stats {
+	return Stats{Stored: r.stored.Load(), Ignored: r.ignored.Load(), Failed: r.refused.Load()}
+}
+
+// Topic returns Config.Topic.
+func (r *Receiver) Topic() string { return r.config.Topic }
+
+// Handle stores a message, and returns when it is durable. It is a message.NoPublishHandlerFunc for
+// the other Pub/Sub. After a failure it waits before it returns, see [Config].Pause, or until the
+// context of the message ends.
+//
+// Errors: [ErrNoID], and those of publisher.Publisher.Publish.
+func (r *Receiver) Handle(msg *message.Message) error {
+	err := r.store(msg)
+	if err == nil {
+		r.failures.Store(0)
+		return nil
+	}
+	r.refused.Add(1)
+	pause := retry.Backoff(r.config.Pause, r.config.MaxPause, int(r.failures.Add(1)))
+	r.logger.Error("Cannot store a received message; the other Pub/Sub delivers it again", err,
+		watermill.LogFields{"message_uuid": msg.UUID, "journal_topic": r.config.Topic, "pause": pause.String()})
+	retry.Sleep(msg.Context(), pause)
+	return err
+}
+
+func (r *Receiver) store(msg *message.Message) error {
+	name := r.config.Name(msg)
+	if r.config.IgnoreUnknown && !slices.Contains(r.config.Names, name) {
+		r.ignored.Add(1)
+		return nil
+	}
+	id := r.config.ID(msg)
+	if id == "" {
+		return ErrNoID
+	}
+	if r.byID { // ids of other systems are unique in their topic only
+		id = message.SubscribeTopicFromCtx(msg.Context()) + "/" + id
+	}
+	stored := message.NewMessage(id, msg.Payload)
+	for key, value := range msg.Metadata {
+		if !envelope.Stored(key) {
+			key = SourcePrefix + key
+		}
+		stored.Metadata[key] = value
+	}
+	stored.Metadata[envelope.NameKey] = name
+	delete(stored.Metadata, SourcePrefix+envelope.NameKey)
+	if key := r.config.Key(msg); key != "" {
+		if _, err := aggregate.NewID(r.config.Topic, key); err != nil {
+			digest := sha256.Sum256([]byte(key))
+			key = hex.EncodeToString(digest[:])
+		}
+		stored.Metadata[envelope.AggregateIDKey] = key
+	}
+	if err := r.config.Publisher.Publish(r.config.Topic, stored); err != nil {
+		return err
+	}
+	r.stored.Add(1)
+	return nil
+}

@@ -1,0 +1,133 @@
+package millrace_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/command"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
+	"github.com/millrace-dev/millrace/receive"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// Paid is a message of another system.
+type Paid struct{ Order, Item string }
+
+func (Paid) EventType() string { return "Paid" }
+
+func TestAnAppReceivesMessagesOnceEach(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+	var calls atomic.Int64
+	inbox, err := app.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}}, millrace.Inbox{Subscriber: broker},
+		command.Handler("paid", repo, func(c *Paid) (string, aggregate.Decision[order]) {
+			calls.Add(1)
+			return c.Order, place(c.Item)
+		}))
+	require.NoError(t, err)
+	stop := start(t, app)
+	for range 3 { // the broker delivers it three times
+		require.NoError(t, broker.Publish("payments", message.NewMessage("p1", []byte(`{"Order":"1","Item":"tea"}`))))
+	}
+	await.True(t, "all are handled", func() bool { return calls.Load() == 3 })
+	require.NoError(t, stop())
+	loaded, err := repo.Load(t.Context(), "1")
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, loaded.Version, "the command is executed once")
+	assert.Equal(t, receive.Stats{Stored: 3}, inbox.Stats())
+	require.NoError(t, broker.Publish("payments", message.NewMessage("p2", nil)), "the App does not close it")
+	require.NoError(t, broker.Close())
+}
+
+// TestAMessageThatCannotBeHandledHoldsUpOnlyItsKey covers a message that is no JSON. Without the
+// inbox, the broker would deliver it again and again at full speed.
+func TestAMessageThatCannotBeHandledHoldsUpOnlyItsKey(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+	_, err = app.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}, Subscriber: func(c *subscriber.Config) {
+		c.Failures, c.NackResendSleep = subscriber.Park(3), time.Millisecond
+	}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{Key: func(m *message.Message) string { return m.Metadata.Get("key") }}},
+		command.Handler("paid", repo, func(c *Paid) (string, aggregate.Decision[order]) { return c.Order, place(c.Item) }))
+	require.NoError(t, err)
+	stop := start(t, app)
+	send := func(key, payload string) {
+		msg := message.NewMessage(watermill.NewUUID(), []byte(payload))
+		msg.Metadata.Set("key", key)
+		require.NoError(t, broker.Publish("payments", msg))
+	}
+	send("a", `no JSON`)
+	for i := range 10 {
+		send(strconv.Itoa(i), `{"Order":"`+strconv.Itoa(i)+`","Item":"tea"}`)
+	}
+	for i := range 10 {
+		await.True(t, "the others are handled", func() bool {
+			loaded, err := repo.Load(t.Context(), strconv.Itoa(i))
+			return err == nil && loaded.Version == 1
+		})
+	}
+	g := app.Groups().Of("payments", "payments-inbox")
+	await.True(t, "the message is parked", func() bool {
+		for parked, err := range g.Parked(t.Context(), aggregate.ID{}) {
+			require.NoError(t, err)
+			return parked.Aggregate == aggregate.ID{Type: "payments-inbox", Value: "a"}
+		}
+		return false
+	})
+	require.NoError(t, stop())
+	require.NoError(t, broker.Close())
+}
+
+func TestMessagesOfForeignSystems(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+	inbox, err := app.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{
+		ID: func(m *message.Message) string { return m.Metadata.Get("offset") }, IgnoreUnknown: true,
+		Pause: time.Millisecond, MaxPause: time.Millisecond,
+	}}, command.Handler("paid", failing{}, func(c *Paid) (string, aggregate.Decision[order]) { return "1", nil }))
+	require.NoError(t, err)
+	stop := start(t, app)
+	other := message.NewMessage("", nil)
+	other.Metadata = message.Metadata{"name": "Other", "offset": "1"}
+	require.NoError(t, broker.Publish("payments", other))
+	known := message.NewMessage("", []byte(`{}`))
+	known.Metadata = message.Metadata{"offset": "2", "occurred_at": "2025-01-01T00:00:00.000Z"}
+	require.NoError(t, broker.Publish("payments", known))
+	await.True(t, "one is stored", func() bool { return inbox.Stats().Stored == 1 })
+	assert.EqualValues(t, 1, inbox.Stats().Ignored)
+	lag, err := app.Groups().Of("payments", "payments-inbox").Lag(t.Context(), groups.LagOptions{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, lag.Events)
+	require.NoError(t, broker.Publish("payments", message.NewMessage("", nil)))
+	await.True(t, "a message without an id is refused", func() bool { return inbox.Stats().Failed > 3 })
+	require.NoError(t, stop())
+	require.NoError(t, broker.Close())
+}
+
+// failing refuses to execute.
+type failing struct{}
+
+func (failing) Execute(context.Context, string, aggregate.Decision[order], ...repository.Option) (repository.Aggregate[order], error) {
+	return repository.Aggregate[order]{}, errors.New("not now")
+}
