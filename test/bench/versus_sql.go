@@ -13,6 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/test/internal/postgres"
 )
 
 // versusSQL measures a new group that reads 20,000 events, up to the last ack. It is compared with
@@ -21,16 +22,16 @@ import (
 // by one is not 100 aggregates handled concurrently, and DynamoDB Local is not DynamoDB.
 func (b *bench) versusSQL(ctx context.Context) (err error) {
 	const name, aggregates, each = "versus-sql", 100, 200
-	pg, err := startPostgres(ctx)
-	if errors.Is(err, errNoPostgres) {
+	pg, err := postgres.Start(ctx)
+	if errors.Is(err, postgres.ErrNone) {
 		fmt.Printf("# %s: left out, %v\n", name, err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, pg.stop()) }()
-	theirs := sqlTopic{db: pg.db, name: name}
+	defer func() { err = errors.Join(err, pg.Stop()) }()
+	theirs := sqlTopic{db: pg.DB, name: name}
 	if err := theirs.fill(aggregates*each, each); err != nil {
 		return err
 	}

@@ -1,4 +1,5 @@
-package main
+// Package postgres starts a PostgreSQL for tests and benchmarks.
+package postgres
 
 import (
 	"context"
@@ -15,7 +16,8 @@ import (
 	_ "github.com/lib/pq"
 )
 
-var errNoPostgres = errors.New("no PostgreSQL found (Debian: apt-get install postgresql)")
+// ErrNone reports that no PostgreSQL is installed.
+var ErrNone = errors.New("no PostgreSQL found (Debian: apt-get install postgresql)")
 
 // postgresBin returns the folder of the newest PostgreSQL that Debian has installed, or of the one
 // in the PATH.
@@ -32,35 +34,37 @@ func postgresBin() (string, error) {
 		return err != nil
 	})
 	if len(found) == 0 {
-		return "", errNoPostgres
+		return "", ErrNone
 	}
 	newest := slices.MaxFunc(found, func(a, b string) int { return len(a) - len(b) + strings.Compare(a, b) })
 	return filepath.Dir(newest), nil
 }
 
-// postgres is a PostgreSQL with the default configuration, in its own folder, with a socket there.
-type postgres struct {
-	db     *sql.DB
+// Server is a PostgreSQL with the default configuration, in its own folder, with a socket there.
+type Server struct {
+	DB *sql.DB
+	// Name is the data source name of the database.
+	Name string
+
 	dir    string
 	server *exec.Cmd
 	log    *os.File
 }
 
-// startPostgres starts a PostgreSQL. It returns errNoPostgres if none is installed. The caller
-// stops it.
-func startPostgres(ctx context.Context) (*postgres, error) {
+// Start starts a PostgreSQL. It returns [ErrNone] if none is installed. The caller stops it.
+func Start(ctx context.Context) (*Server, error) {
 	bin, err := postgresBin()
 	if err != nil {
 		return nil, err
 	}
-	p := &postgres{}
+	p := &Server{}
 	if err := p.start(ctx, bin); err != nil {
-		return nil, errors.Join(err, p.stop())
+		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
 }
 
-func (p *postgres) start(ctx context.Context, bin string) (err error) {
+func (p *Server) start(ctx context.Context, bin string) (err error) {
 	if p.dir, err = os.MkdirTemp("", "millrace-pg"); err != nil {
 		return err
 	}
@@ -88,15 +92,16 @@ func (p *postgres) start(ctx context.Context, bin string) (err error) {
 		return err
 	}
 	p.server = server
-	if p.db, err = sql.Open("postgres", "host="+p.dir+" user=postgres dbname=postgres sslmode=disable"); err != nil {
+	p.Name = "host=" + p.dir + " user=postgres dbname=postgres sslmode=disable"
+	if p.DB, err = sql.Open("postgres", p.Name); err != nil {
 		return err
 	}
 	return p.answers(ctx)
 }
 
-func (p *postgres) answers(ctx context.Context) error {
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(restPause) {
-		err := p.db.PingContext(ctx)
+func (p *Server) answers(ctx context.Context) error {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := p.DB.PingContext(ctx)
 		if err == nil {
 			return nil
 		}
@@ -107,11 +112,11 @@ func (p *postgres) answers(ctx context.Context) error {
 	}
 }
 
-// stop stops the server and removes its folder.
-func (p *postgres) stop() error {
+// Stop stops the server and removes its folder.
+func (p *Server) Stop() error {
 	var errs []error
-	if p.db != nil {
-		errs = append(errs, p.db.Close())
+	if p.DB != nil {
+		errs = append(errs, p.DB.Close())
 	}
 	if p.server != nil {
 		// An interrupt ends its sessions and stops it. It may have received one from the terminal
