@@ -73,9 +73,7 @@
 //	orders := projection.Table{Name: "orders", PartitionKey: "id", Indexes: []projection.Index{
 //		{Name: "by-customer", PartitionKey: "customer", SortKey: "placed"},
 //	}}
-//	reader, err := projection.NewReader(client, projection.ReaderConfig[Order]{
-//		Table: orders, Decode: decodeOrder,
-//	})
+//	reader := projection.Reader[Order]{Client: client, Table: orders, Decode: decodeOrder}
 //	page, err := reader.Page(ctx, projection.Query{
 //		Index: "by-customer", Partition: "anna", Descending: true, Token: token,
 //	})

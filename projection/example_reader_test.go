@@ -21,13 +21,9 @@ func ExampleReader() {
 	fill(ctx, client, tasks) // reactions of a projection do it
 
 	type task struct{ ID, Title string }
-	reader, err := projection.NewReader(client, projection.ReaderConfig[task]{
-		Table: tasks,
-		Decode: func(row projection.Row) (task, error) {
-			return task{row.Text("id"), row.Text("title")}, nil
-		},
-	})
-	check(err)
+	reader := projection.Reader[task]{Client: client, Table: tasks, Decode: func(row projection.Row) (task, error) {
+		return task{row.Text("id"), row.Text("title")}, nil
+	}}
 	query := projection.Query{
 		Index: "by-user", Partition: "anna", From: projection.Number(20), Descending: true, Limit: 2,
 		Filters: []projection.Filter{projection.Where("state", "=", projection.Text("open"))},

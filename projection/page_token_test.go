@@ -101,17 +101,19 @@ func TestAMadeUpPageTokenNeitherFailsOddlyNorShowsAnotherPartition(t *testing.T)
 func TestAPageTokenIsValidForTheTablesOfOneName(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	generation := func(table, name string) *projection.Reader[string] {
+	generation := func(table, name string) projection.Reader[string] {
 		next := orders
 		next.Name = table
 		require.NoError(t, projection.CreateTable(t.Context(), client, next))
-		return newReader(t, client, projection.ReaderConfig[string]{Table: next, Name: name})
+		reader := newReader(client, next)
+		reader.Name = name
+		return reader
 	}
 	l := newList(t, client)
 	l.put("1", "anna", 1, nil)
 	l.put("2", "anna", 2, nil)
 	one := ofAnna(func(q *projection.Query) { q.Limit = 1 })
-	page, err := newReader(t, client, projection.ReaderConfig[string]{Table: orders, Name: "list"}).Page(t.Context(), one)
+	page, err := generation("orders", "list").Page(t.Context(), one)
 	require.NoError(t, err)
 	one.Token = page.NextToken
 

@@ -23,8 +23,21 @@ type ReadClient interface {
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 }
 
-// ReaderConfig configures a [Reader]. Table and Decode are required.
-type ReaderConfig[T any] struct {
+// DefaultMaxRead limits the cost of a page to 250 read units for rows of 1 KB.
+const DefaultMaxRead = 2_000
+
+// maxRequests limits the requests for a page, and so also what they read to about 10 MB.
+const maxRequests = 10
+
+// minFiltered is the number of rows that the first request for a page with filters reads.
+const minFiltered = 100
+
+// Reader reads the rows of a read model by their keys and indexes. It hides the attributes of
+// [Rows], and rows that have applied no event yet. Client, Table and Decode are required. A Reader
+// is safe for concurrent use. A copy with another Table.Name reads another generation.
+type Reader[T any] struct {
+	// Client is usually a *dynamodb.Client.
+	Client ReadClient
 	// Table is the table of the rows: that of writes of a projection, or RowTable.Table.
 	Table Table
 	// Decode returns a row as a T. A row of an index has the attributes that the index holds.
@@ -37,60 +50,43 @@ type ReaderConfig[T any] struct {
 	MaxRead int
 }
 
-// DefaultMaxRead limits the cost of a page to 250 read units for rows of 1 KB.
-const DefaultMaxRead = 2_000
-
-// maxRequests limits the requests for a page, and so also what they read to about 10 MB.
-const maxRequests = 10
-
-// minFiltered is the number of rows that the first request for a page with filters reads.
-const minFiltered = 100
-
-// Reader reads the rows of a read model by their keys and indexes. It hides the attributes of
-// [Rows], and rows that have applied no event yet. [NewReader] makes it. It is safe for concurrent
-// use.
-type Reader[T any] struct {
-	client ReadClient
-	config ReaderConfig[T]
-}
-
-// NewReader returns a reader. It makes no request. Errors: [*ConfigError].
-func NewReader[T any](client ReadClient, config ReaderConfig[T]) (*Reader[T], error) {
-	if config.MaxRead == 0 {
-		config.MaxRead = DefaultMaxRead
+// checked returns a valid reader with its defaults.
+func (r Reader[T]) checked() (Reader[T], error) {
+	if r.MaxRead == 0 {
+		r.MaxRead = DefaultMaxRead
 	}
-	if config.Name == "" {
-		config.Name = config.Table.Name
+	if r.Name == "" {
+		r.Name = r.Table.Name
 	}
 	switch {
-	case client == nil:
-		return nil, errNoClient
-	case config.Decode == nil:
-		return nil, &ConfigError{"Decode is nil"}
-	case config.MaxRead < 0:
-		return nil, &ConfigError{fmt.Sprintf("MaxRead is %d, not at least 1", config.MaxRead)}
-	case isReserved(config.Table.PartitionKey) || isReserved(config.Table.SortKey):
-		return nil, errReservedKeys
+	case r.Client == nil:
+		return r, errNoClient
+	case r.Decode == nil:
+		return r, &ConfigError{"Decode is nil"}
+	case r.MaxRead < 0:
+		return r, &ConfigError{fmt.Sprintf("MaxRead is %d, not at least 1", r.MaxRead)}
+	case isReserved(r.Table.PartitionKey) || isReserved(r.Table.SortKey):
+		return r, errReservedKeys
 	}
-	if err := config.Table.validate(); err != nil {
-		return nil, err
-	}
-	return &Reader[T]{client, config}, nil
+	return r, r.Table.validate()
 }
 
 // Get returns the row of a key, strongly consistent. Sort is the value of the sort key, if the
 // table has one. It costs one read unit for each 4 KB of the row.
 //
-// Errors: [journal.ErrThrottled], [journal.ErrTableMissing], [journal.ErrAccess],
+// Errors: [*ConfigError], [journal.ErrThrottled], [journal.ErrTableMissing], [journal.ErrAccess],
 // [journal.ErrUnavailable], and those of Decode.
-func (r *Reader[T]) Get(ctx context.Context, partition string, sort ...string) (row T, found bool, err error) {
+func (r Reader[T]) Get(ctx context.Context, partition string, sort ...string) (row T, found bool, err error) {
+	if r, err = r.checked(); err != nil {
+		return row, false, err
+	}
 	if !isKey(partition, maxPartition) || len(sort) > 0 && !isKey(sort[0], maxSort) {
 		return row, false, nil // DynamoDB can hold no such row
 	}
-	in := &dynamodb.GetItemInput{TableName: &r.config.Table.Name, Key: r.config.Table.Key(partition, sort...), ConsistentRead: aws.Bool(true)}
-	out, err := dynamo.Within(ctx, in, r.client.GetItem, nil)
+	in := &dynamodb.GetItemInput{TableName: &r.Table.Name, Key: r.Table.Key(partition, sort...), ConsistentRead: aws.Bool(true)}
+	out, err := dynamo.Within(ctx, in, r.Client.GetItem, nil)
 	if err != nil {
-		return row, false, fmt.Errorf("get row: %w", dynamo.ExplainFor(err, r.config.Table.Name, "projection.CreateTable"))
+		return row, false, fmt.Errorf("get row: %w", dynamo.ExplainFor(err, r.Table.Name, "projection.CreateTable"))
 	}
 	if out.Item == nil || !applied(out.Item) {
 		return row, false, nil
@@ -121,18 +117,22 @@ type Page[T any] struct {
 // returns.
 //
 // Errors: [*QueryError], [ErrPageToken], [*IndexMissingError], and those of Get.
-func (r *Reader[T]) Page(ctx context.Context, q Query) (Page[T], error) {
+func (r Reader[T]) Page(ctx context.Context, q Query) (Page[T], error) {
+	r, err := r.checked()
+	if err != nil {
+		return Page[T]{}, err
+	}
 	if q.Limit == 0 {
 		q.Limit = DefaultLimit
 	}
 	if q.Limit < 1 || q.Limit > MaxLimit {
 		return Page[T]{}, &QueryError{"Limit", fmt.Sprintf("is %d, not 1 to %d", q.Limit, MaxLimit)}
 	}
-	in, err := q.request(r.config.Table)
+	in, err := q.request(r.Table)
 	if err != nil {
 		return Page[T]{}, err
 	}
-	tokens := newPageTokens(r.config.Name, r.config.Table, q, in)
+	tokens := newPageTokens(r.Name, r.Table, q, in)
 	if q.Token != "" {
 		if in.ExclusiveStartKey, err = tokens.read(q.Token); err != nil {
 			return Page[T]{}, err
@@ -141,10 +141,10 @@ func (r *Reader[T]) Page(ctx context.Context, q Query) (Page[T], error) {
 	return r.page(ctx, q, in, tokens)
 }
 
-func (r *Reader[T]) page(ctx context.Context, q Query, in *dynamodb.QueryInput, tokens pageTokens) (Page[T], error) {
+func (r Reader[T]) page(ctx context.Context, q Query, in *dynamodb.QueryInput, tokens pageTokens) (Page[T], error) {
 	page := Page[T]{Rows: []T{}} // an empty list, not null, in JSON
 	var last Row
-	for requests, left := 0, r.config.MaxRead; ; requests++ {
+	for requests, left := 0, r.MaxRead; ; requests++ {
 		if len(page.Rows) == q.Limit || left <= 0 || requests == maxRequests {
 			page.NextToken = tokens.after(in.ExclusiveStartKey)
 			return page, nil
@@ -193,10 +193,14 @@ func nextLimit(q Query, requests, has int) int {
 // not use Limit and Token of the query. The iteration ends after an error.
 //
 // Costs and errors are as those of Page.
-func (r *Reader[T]) All(ctx context.Context, q Query) iter.Seq2[T, error] {
+func (r Reader[T]) All(ctx context.Context, q Query) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
-		in, err := q.request(r.config.Table)
+		r, err := r.checked()
+		var in *dynamodb.QueryInput
+		if err == nil {
+			in, err = q.request(r.Table)
+		}
 		if err != nil {
 			yield(none, err)
 			return
@@ -221,17 +225,17 @@ func (r *Reader[T]) All(ctx context.Context, q Query) iter.Seq2[T, error] {
 	}
 }
 
-func (r *Reader[T]) send(ctx context.Context, q Query, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
-	out, err := dynamo.Within(ctx, in, r.client.Query, nil)
+func (r Reader[T]) send(ctx context.Context, q Query, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+	out, err := dynamo.Within(ctx, in, r.Client.Query, nil)
 	switch {
 	case err == nil:
 		return out, nil
 	case q.Index != "" && isRefused(err, "does not have the specified index"):
-		err = r.config.Table.indexMissing(q.Index, err)
+		err = r.Table.indexMissing(q.Index, err)
 	case q.Index != "" && isRefused(err, "backfilling global secondary index"):
-		err = &IndexMissingError{Table: r.config.Table.Name, Index: q.Index, Err: err}
+		err = &IndexMissingError{Table: r.Table.Name, Index: q.Index, Err: err}
 	default:
-		err = dynamo.ExplainFor(err, r.config.Table.Name, "projection.CreateTable")
+		err = dynamo.ExplainFor(err, r.Table.Name, "projection.CreateTable")
 	}
 	return nil, fmt.Errorf("query rows: %w", err)
 }
@@ -247,12 +251,12 @@ func applied(item map[string]types.AttributeValue) bool {
 	return Row(item).Text(checkpoint.RowAttributes+"group") == "" || Row(item).Number(checkpoint.RowAttributes+"number") > 0
 }
 
-func (r *Reader[T]) decode(item map[string]types.AttributeValue) (T, error) {
+func (r Reader[T]) decode(item map[string]types.AttributeValue) (T, error) {
 	maps.DeleteFunc(item, func(attribute string, _ types.AttributeValue) bool { return isReserved(attribute) })
-	row, err := r.config.Decode(item)
+	row, err := r.Decode(item)
 	if err != nil {
 		key := Row(item)
-		err = fmt.Errorf("decode row %q %q of table %q: %w", key.Text(r.config.Table.PartitionKey), key.Text(r.config.Table.SortKey), r.config.Table.Name, err)
+		err = fmt.Errorf("decode row %q %q of table %q: %w", key.Text(r.Table.PartitionKey), key.Text(r.Table.SortKey), r.Table.Name, err)
 	}
 	return row, err
 }

@@ -31,21 +31,17 @@ var orders = projection.Table{Name: "orders", PartitionKey: "id", Indexes: []pro
 type list struct {
 	t      *testing.T
 	client *dynamodb.Client
-	*projection.Reader[string]
+	projection.Reader[string]
 }
 
 func newList(t *testing.T, client *dynamodb.Client) *list {
 	t.Helper()
 	require.NoError(t, projection.CreateTable(t.Context(), client, orders))
-	return &list{t, client, newReader(t, client, projection.ReaderConfig[string]{Table: orders})}
+	return &list{t, client, newReader(client, orders)}
 }
 
-func newReader(t *testing.T, client projection.ReadClient, config projection.ReaderConfig[string]) *projection.Reader[string] {
-	t.Helper()
-	config.Decode = func(row projection.Row) (string, error) { return row.Text("id"), nil }
-	reader, err := projection.NewReader(client, config)
-	require.NoError(t, err)
-	return reader
+func newReader(client projection.ReadClient, table projection.Table) projection.Reader[string] {
+	return projection.Reader[string]{Client: client, Table: table, Decode: func(row projection.Row) (string, error) { return row.Text("id"), nil }}
 }
 
 func (l *list) put(id, customer string, day int, more item) {
@@ -148,7 +144,7 @@ func TestATableIsQueriedByItsOwnKeys(t *testing.T) {
 		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &lines.Name, Item: item})
 		require.NoError(t, err)
 	}
-	l := &list{t, client, newReader(t, client, projection.ReaderConfig[string]{Table: lines})}
+	l := &list{t, client, newReader(client, lines)}
 
 	assert.Equal(t, [][]string{{"a1"}, {"a2"}}, l.pages(projection.Query{Partition: "1", Prefix: "a", Limit: 1, Consistent: true}))
 	line, found, err := l.Get(t.Context(), "1", "b1")
@@ -191,11 +187,11 @@ func TestOneCallReadsABoundedNumberOfRows(t *testing.T) {
 	l.put("rare", "anna", 30, item{"state": projection.Text("rare")})
 	q := ofAnna(filters(projection.Where("state", "=", projection.Text("rare"))))
 
-	l.Reader = newReader(t, l.client, projection.ReaderConfig[string]{Table: orders, MaxRead: 10})
+	l.MaxRead = 10
 	assert.Equal(t, [][]string{{}, {}, {"rare"}}, l.pages(q), "26 rows, 10 at a time")
 	assert.Len(t, l.pages(ofAnna(nil))[0], 10, "the bound is for every query")
 
-	l.Reader = newReader(t, l.client, projection.ReaderConfig[string]{Table: orders})
+	l.MaxRead = 0
 	db.Inject(dynamotest.SmallPages(1), dynamotest.On("Query"))
 	assert.Equal(t, [][]string{{}, {}, {"rare"}}, l.pages(q), "10 requests at a time")
 	assert.Len(t, l.pages(ofAnna(nil))[0], 10)
@@ -264,10 +260,9 @@ func TestAReaderHidesPositionsAndRowsWithoutEvents(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, w.row("claimed"))
 
-	reader, err := projection.NewReader(w.client, projection.ReaderConfig[projection.Row]{
-		Table: totals.Table, Decode: func(row projection.Row) (projection.Row, error) { return row, nil },
-	})
-	require.NoError(t, err)
+	reader := projection.Reader[projection.Row]{
+		Client: w.client, Table: totals.Table, Decode: func(row projection.Row) (projection.Row, error) { return row, nil },
+	}
 	want := projection.Row{"id": projection.Text("anna"), "total": number(5)}
 	row, found, err := reader.Get(t.Context(), "anna")
 	require.NoError(t, err)
@@ -290,10 +285,9 @@ func TestARowThatCannotBeDecodedIsNamed(t *testing.T) {
 	l := newList(t, testdb.Client(t))
 	l.put("1", "anna", 1, nil)
 	odd := errors.New("odd")
-	reader, err := projection.NewReader(l.client, projection.ReaderConfig[int]{Table: orders, Decode: func(projection.Row) (int, error) { return 0, odd }})
-	require.NoError(t, err)
+	reader := projection.Reader[int]{Client: l.client, Table: orders, Decode: func(projection.Row) (int, error) { return 0, odd }}
 
-	_, err = reader.Page(t.Context(), ofAnna(nil))
+	_, err := reader.Page(t.Context(), ofAnna(nil))
 	require.ErrorIs(t, err, odd)
 	require.ErrorContains(t, err, `decode row "1" "" of table "orders"`)
 	_, _, err = reader.Get(t.Context(), "1")
@@ -306,7 +300,7 @@ func TestARowThatCannotBeDecodedIsNamed(t *testing.T) {
 func TestAQueryThatCannotWorkIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client() // without tables
-	reader := newReader(t, client, projection.ReaderConfig[string]{Table: orders})
+	reader := newReader(client, orders)
 	text := projection.Text("x")
 	for reason, query := range map[string]func(*projection.Query){
 		`Partition has 0 bytes`:                   func(q *projection.Query) { q.Partition = "" },
@@ -339,23 +333,27 @@ func TestAReaderNeedsATableAndADecoder(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
 	decode := func(projection.Row) (string, error) { return "", nil }
-	for name, config := range map[string]projection.ReaderConfig[string]{
-		"no table":    {Decode: decode},
-		"no decoder":  {Table: orders},
-		"a MaxRead":   {Table: orders, Decode: decode, MaxRead: -1},
-		"a key of us": {Table: projection.Table{Name: "orders", PartitionKey: "millrace_id"}, Decode: decode},
+	for name, reader := range map[string]projection.Reader[string]{
+		"no client":   {Table: orders, Decode: decode},
+		"no table":    {Client: client, Decode: decode},
+		"no decoder":  {Client: client, Table: orders},
+		"a MaxRead":   {Client: client, Table: orders, Decode: decode, MaxRead: -1},
+		"a key of us": {Client: client, Table: projection.Table{Name: "orders", PartitionKey: "millrace_id"}, Decode: decode},
 	} {
-		_, err := projection.NewReader(client, config)
-		assert.ErrorAs(t, err, new(*projection.ConfigError), name)
+		_, _, err := reader.Get(t.Context(), "1")
+		require.ErrorAs(t, err, new(*projection.ConfigError), name)
+		_, err = reader.Page(t.Context(), ofAnna(nil))
+		require.ErrorAs(t, err, new(*projection.ConfigError), name)
+		for _, err := range reader.All(t.Context(), ofAnna(nil)) {
+			require.ErrorAs(t, err, new(*projection.ConfigError), name)
+		}
 	}
-	_, err := projection.NewReader(nil, projection.ReaderConfig[string]{Table: orders, Decode: decode})
-	assert.ErrorAs(t, err, new(*projection.ConfigError))
 }
 
 func TestAReaderExplainsWhatDynamoDBRefuses(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	reader := newReader(t, db.Client(testdb.Once), projection.ReaderConfig[string]{Table: orders})
+	reader := newReader(db.Client(testdb.Once), orders)
 	ask := func() error {
 		_, err := reader.Page(t.Context(), ofAnna(nil))
 		return err
@@ -418,10 +416,9 @@ func TestAnIndexWithFewAttributesCostsLessThanAll(t *testing.T) {
 			w.write("anna", n, Deposited{1})
 		}
 		sub := w.consumeRows(rows, subscriber.Config{MaxInFlight: 1})
-		reader, err := projection.NewReader(w.client, projection.ReaderConfig[int64]{
-			Table: table.Table, Decode: func(row projection.Row) (int64, error) { return row.Number("total"), nil },
-		})
-		require.NoError(t, err)
+		reader := projection.Reader[int64]{
+			Client: w.client, Table: table.Table, Decode: func(row projection.Row) (int64, error) { return row.Number("total"), nil },
+		}
 		eventually(t, "all count", func() bool {
 			total, _, err := reader.Get(t.Context(), "anna")
 			return err == nil && total == 5

@@ -106,9 +106,7 @@ func TestAnIndexThatATableLacksIsNotAdded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, projection.CreateTable(t.Context(), client, orders), "it waits until the index is built")
-	reader, err := projection.NewReader(client, projection.ReaderConfig[string]{Table: orders, Decode: func(row projection.Row) (string, error) { return row.Text("id"), nil }})
-	require.NoError(t, err)
-	page, err := reader.Page(t.Context(), projection.Query{Index: "by-customer", Partition: "anna"})
+	page, err := newReader(client, orders).Page(t.Context(), projection.Query{Index: "by-customer", Partition: "anna"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"anna-1"}, page.Rows)
 }
