@@ -18,7 +18,7 @@
 //
 // [NewBatch] returns a projection that handles runs of events, with one transaction for each run.
 // [NewRows] returns one that needs no transaction. [CreateTable] creates a table for the read
-// model.
+// model. A [Reader] reads its rows.
 //
 // # Conditions
 //
@@ -63,6 +63,20 @@
 // reconciliation. It then also handles the events that were skipped before, whose records stay. So
 // a row must not expire, and an application that deletes rows gets them back. To hide a closed
 // aggregate, set an attribute that queries evaluate.
+//
+// # Lists
+//
+// A [Reader] returns rows by key, and lists the rows of a partition of the table or of an [Index],
+// in pages. It hides the attributes that begin with "millrace_", and rows that have applied no
+// event yet.
+//
+//	orders := projection.Table{Name: "orders", PartitionKey: "id", Indexes: []projection.Index{
+//		{Name: "by-customer", PartitionKey: "customer", SortKey: "placed"},
+//	}}
+//	reader := projection.Reader[Order]{Client: client, Table: orders, Decode: decodeOrder}
+//	page, err := reader.Page(ctx, projection.Query{
+//		Index: "by-customer", Partition: "anna", Descending: true, Token: token,
+//	})
 //
 // # Events of old and unknown types
 //

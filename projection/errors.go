@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
@@ -22,6 +23,36 @@ const maxWrites = 99
 type ConfigError struct{ Reason string }
 
 func (e *ConfigError) Error() string { return "projection: " + e.Reason }
+
+// IndexMissingError reports that a table lacks an index, or that DynamoDB is still building it. It
+// is a [journal.ErrTableMissing]. Programs can use the table meanwhile, except the index.
+type IndexMissingError struct {
+	Table, Index string
+	// Add is the request that adds the index. DynamoDB then builds the index from the items of the
+	// table, and [CreateTable] waits for it for up to ten minutes. DynamoDB adds one index at a
+	// time. If Add is nil, DynamoDB is building the index.
+	Add *dynamodb.UpdateTableInput
+	Err error // the cause
+}
+
+func (e *IndexMissingError) Error() string {
+	if e.Add == nil {
+		return fmt.Sprintf("table %q has an index %q that DynamoDB is still building: try again later: %v", e.Table, e.Index, e.Err)
+	}
+	return fmt.Sprintf("table %q has no index %q: send the request IndexMissingError.Add with UpdateTable of the SDK, and call CreateTable again; "+
+		"or build another generation of the read model in new tables: %v", e.Table, e.Index, e.Err)
+}
+
+// Unwrap returns journal.ErrTableMissing and the cause.
+func (e *IndexMissingError) Unwrap() []error { return []error{journal.ErrTableMissing, e.Err} }
+
+// QueryError reports a [Query] that cannot work. No request was made.
+type QueryError struct{ Field, Reason string }
+
+func (e *QueryError) Error() string { return "query: " + e.Field + " " + e.Reason }
+
+// ErrPageToken reports a page token that does not belong to the query, or that was damaged.
+var ErrPageToken = errors.New("invalid page token: send it as it was returned, with the same query, or begin at the first page")
 
 // ConditionError reports that the condition of a write that is not idempotent is false. Nothing was
 // written.

@@ -41,7 +41,8 @@ type RowClient interface {
 // RowTable describes the rows of a read model that has one row for each aggregate. Only Table is
 // required. Each consumer group and topic needs its own Table, Prefix or Sort.
 type RowTable struct {
-	// Table is the table of the rows, without TimeToLive. [CreateTable] creates it.
+	// Table is the table of the rows, without TimeToLive. [CreateTable] creates it, and a [Reader]
+	// reads it.
 	Table Table
 	// Prefix comes before the value of the aggregate's id in the partition key. Default: none.
 	Prefix string
@@ -65,10 +66,12 @@ func (t RowTable) validate() error {
 	case (t.Table.SortKey == "") != (t.Sort == ""):
 		return &ConfigError{"Sort is the value of Table.SortKey: set both or none"}
 	case isReserved(t.Table.PartitionKey) || isReserved(t.Table.SortKey):
-		return &ConfigError{fmt.Sprintf("the keys of Table begin with %q, which is reserved", checkpoint.RowAttributes)}
+		return errReservedKeys
 	}
 	return nil
 }
+
+var errReservedKeys = &ConfigError{fmt.Sprintf("the keys of Table begin with %q, which is reserved", checkpoint.RowAttributes)}
 
 func isReserved(attribute string) bool {
 	return strings.HasPrefix(attribute, checkpoint.RowAttributes)

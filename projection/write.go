@@ -68,7 +68,7 @@ func (w Write) table() string {
 func IdempotentUpdate(u types.Update, event *journal.Record) Write {
 	const name, value = "#millrace_source", ":millrace_number"
 	u.ExpressionAttributeNames = with(u.ExpressionAttributeNames, name, SourceAttribute(event.Aggregate))
-	u.ExpressionAttributeValues = with(u.ExpressionAttributeValues, value, numberValue(event.Number))
+	u.ExpressionAttributeValues = with(u.ExpressionAttributeValues, value, Number(event.Number))
 
 	assignment := name + " = " + value
 	expression := ""

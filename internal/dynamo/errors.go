@@ -37,6 +37,18 @@ func (e *MismatchError) Error() string {
 		e.Table, e.Field, e.Stored, e.Given)
 }
 
+// IndexMissingError is the [ErrTableMissing] of a table that lacks an index. Keys and Projected
+// describe the index.
+type IndexMissingError struct{ Table, Index, Keys, Projected string }
+
+func (e *IndexMissingError) Error() string {
+	return fmt.Sprintf("%v: table %q has no index %q: add it with keys %s, projecting %s, while the table is in use",
+		ErrTableMissing, e.Table, e.Index, e.Keys, e.Projected)
+}
+
+// Unwrap returns ErrTableMissing.
+func (e *IndexMissingError) Unwrap() error { return ErrTableMissing }
+
 // TableMissingError is the [ErrTableMissing] of a request. What names the table, and says whether
 // it only lacks an index. Hint is advice for a program.
 type TableMissingError struct {

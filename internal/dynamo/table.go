@@ -93,20 +93,36 @@ func compareTable(want *dynamodb.CreateTableInput, got *types.TableDescription) 
 			return *g.IndexName == *index.IndexName
 		})
 		if i < 0 {
-			return fmt.Errorf("%w: table %q has no index %q: add it with keys %s and all attributes projected, while the table is in use",
-				ErrTableMissing, table, *index.IndexName, given)
+			return &IndexMissingError{Table: table, Index: *index.IndexName, Keys: given, Projected: projectionText(index.Projection)}
 		}
 		g := got.GlobalSecondaryIndexes[i]
 		stored := keysText(g.KeySchema, got.AttributeDefinitions)
-		if g.Projection != nil && g.Projection.ProjectionType != types.ProjectionTypeAll && g.Projection.ProjectionType != index.Projection.ProjectionType {
-			stored += " projecting " + string(g.Projection.ProjectionType)
-			given += " projecting " + string(index.Projection.ProjectionType)
+		if g.Projection != nil && !projects(g.Projection, index.Projection) {
+			stored += " projecting " + projectionText(g.Projection)
+			given += " projecting " + projectionText(index.Projection)
 		}
 		if stored != given {
 			return &MismatchError{Table: table, Field: fmt.Sprintf("index %q on", *index.IndexName), Stored: stored, Given: given}
 		}
 	}
 	return nil
+}
+
+// projects reports whether an index holds all attributes that it has to hold.
+func projects(got, want *types.Projection) bool {
+	if got.ProjectionType == types.ProjectionTypeAll || want.ProjectionType == types.ProjectionTypeKeysOnly {
+		return true
+	}
+	missing := func(attribute string) bool { return !slices.Contains(got.NonKeyAttributes, attribute) }
+	return want.ProjectionType == types.ProjectionTypeInclude && !slices.ContainsFunc(want.NonKeyAttributes, missing)
+}
+
+// projectionText returns which attributes an index holds, such as "ALL" or "INCLUDE [a b]".
+func projectionText(p *types.Projection) string {
+	if p.ProjectionType == types.ProjectionTypeInclude {
+		return fmt.Sprint(p.ProjectionType, " ", p.NonKeyAttributes)
+	}
+	return string(p.ProjectionType)
 }
 
 // keysText returns keys with their types, such as "(pkey S, skey S)".

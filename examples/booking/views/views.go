@@ -51,7 +51,7 @@ func (v *Views) Seats() []projection.Reaction {
 	schedule := func(seats []string, r record) writes {
 		free := values{}
 		for _, seat := range seats {
-			free[seat] = text("free")
+			free[seat] = projection.Text("free")
 		}
 		item := v.seats.Key(r.Aggregate.Value)
 		item["seats"] = &types.AttributeValueMemberM{Value: free}
@@ -65,7 +65,7 @@ func (v *Views) Seats() []projection.Reaction {
 		}
 		return writes{projection.Update(types.Update{
 			TableName: &v.seats.Name, Key: v.seats.Key(r.Aggregate.Value), UpdateExpression: aws.String("SET " + strings.Join(sets, ", ")),
-			ExpressionAttributeNames: names, ExpressionAttributeValues: values{":status": text(status)},
+			ExpressionAttributeNames: names, ExpressionAttributeValues: values{":status": projection.Text(status)},
 		})}
 	}
 	return []projection.Reaction{
@@ -84,7 +84,7 @@ func (v *Views) Seats() []projection.Reaction {
 func (v *Views) Bookings() []projection.Reaction {
 	put := func(customer, booking, status string, seats []string, r record) writes {
 		item := v.bookings.Key(customer, booking)
-		item["show"], item["status"], item["seats"] = text(r.Aggregate.Value), text(status), text(strings.Join(seats, " "))
+		item["show"], item["status"], item["seats"] = projection.Text(r.Aggregate.Value), projection.Text(status), projection.Text(strings.Join(seats, " "))
 		return writes{projection.Put(types.Put{TableName: &v.bookings.Name, Item: item})}
 	}
 	return []projection.Reaction{
@@ -103,17 +103,20 @@ func (v *Views) Bookings() []projection.Reaction {
 // SeatsOf returns the status of each seat of a show: free, held or booked. A show that does not
 // exist has no seats.
 func (v *Views) SeatsOf(ctx context.Context, id string) (map[string]string, error) {
-	found, err := v.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &v.seats.Name, Key: v.seats.Key(id), ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]string{}
-	if seats, ok := found.Item["seats"].(*types.AttributeValueMemberM); ok {
-		for seat := range seats.Value {
-			all[seat] = of(seats.Value, seat)
+	decode := func(row projection.Row) (map[string]string, error) {
+		all := map[string]string{}
+		if seats, ok := row["seats"].(*types.AttributeValueMemberM); ok {
+			for seat := range seats.Value {
+				all[seat] = projection.Row(seats.Value).Text(seat)
+			}
 		}
+		return all, nil
 	}
-	return all, nil
+	seats, found, err := projection.Reader[map[string]string]{Client: v.client, Table: v.seats, Decode: decode}.Get(ctx, id)
+	if !found && err == nil {
+		seats = map[string]string{}
+	}
+	return seats, err
 }
 
 // Booking is a booking as a customer sees it.
@@ -126,30 +129,15 @@ type Booking struct {
 
 // BookingsOf returns the bookings of a customer.
 func (v *Views) BookingsOf(ctx context.Context, customer string) ([]Booking, error) {
-	pages := dynamodb.NewQueryPaginator(v.client, &dynamodb.QueryInput{
-		TableName: &v.bookings.Name, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("#k = :k"),
-		ExpressionAttributeNames:  map[string]string{"#k": v.bookings.PartitionKey},
-		ExpressionAttributeValues: values{":k": text(customer)},
-	})
+	reader := projection.Reader[Booking]{Client: v.client, Table: v.bookings, Decode: func(row projection.Row) (Booking, error) {
+		return Booking{row.Text("booking"), row.Text("show"), row.Text("seats"), row.Text("status")}, nil
+	}}
 	all := []Booking{}
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for booking, err := range reader.All(ctx, projection.Query{Partition: customer, Consistent: true}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range page.Items {
-			all = append(all, Booking{of(item, "booking"), of(item, "show"), of(item, "seats"), of(item, "status")})
-		}
+		all = append(all, booking)
 	}
 	return all, nil
-}
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func of(item values, name string) string {
-	s, _ := item[name].(*types.AttributeValueMemberS)
-	if s == nil {
-		return ""
-	}
-	return s.Value
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 	"github.com/millrace-dev/millrace/live"
+	"github.com/millrace-dev/millrace/projection"
 )
 
 func (s *server) findOrder(r *http.Request) (rest.Reply, error) {
@@ -85,7 +86,7 @@ func explain(err error) (status int, detail string, ok bool) {
 	var ofTicket ticket.Refused
 	var ofDelivery delivery.Refused
 	switch {
-	case errors.Is(err, order.ErrInvalid), errors.As(err, new(order.NameError)), errors.Is(err, history.ErrInvalidFilter), errors.Is(err, history.ErrInvalidPageToken):
+	case errors.Is(err, order.ErrInvalid), errors.As(err, new(order.NameError)), errors.Is(err, history.ErrInvalidFilter), errors.Is(err, projection.ErrPageToken):
 		return http.StatusBadRequest, err.Error(), true
 	case errors.Is(err, errMediaType):
 		return http.StatusUnsupportedMediaType, err.Error(), true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/examples/orderhistory/api"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestABodyThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T) {
@@ -77,8 +78,8 @@ func TestAnotherSiteCannotCancelAnOrder(t *testing.T) {
 
 func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
-	// The DAO has no client, because an invalid filter is refused without a request.
-	c := serveWith(t, api.Config{History: history.NewOrderHistoryDao(nil, history.Config{})})
+	// The client panics, because an invalid filter is refused without a request.
+	c := serveWith(t, api.Config{History: history.NewOrderHistoryDao(struct{ journal.Client }{}, history.Config{})})
 	for query, reason := range map[string]string{
 		"status=EATEN":                        "status: it must be one of APPROVAL_PENDING, APPROVED, REJECTED, CANCELLED",
 		"ticketStatus=EATEN":                  "ticketStatus: it must be one of AWAITING_ACCEPTANCE, ACCEPTED",

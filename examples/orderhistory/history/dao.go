@@ -7,14 +7,15 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/millrace-dev/millrace/examples/internal/throttle"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
 )
 
 // Names of the table and of its index.
@@ -23,41 +24,33 @@ const (
 	Index        = "ftgo-order-history-by-consumer-id-and-creation-time"
 )
 
-// Client is the part of a *dynamodb.Client that an OrderHistoryDao uses.
-type Client interface {
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
-	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
-	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
-}
-
 // Config configures an [OrderHistoryDao].
 type Config struct {
 	Table string // default: DefaultTable
-	// MaxRead is the maximum number of orders that one query reads, matching or not. Default:
-	// DefaultMaxRead.
+	// MaxRead is the maximum number of orders that one query reads, matching or not. Default: that
+	// of projection.Reader.
 	MaxRead int
 }
 
-// DefaultMaxRead limits the cost of a query: about 250 read units for orders of 1 KB, and a few
-// tenths of a second.
-const DefaultMaxRead = 2_000
-
 // OrderHistoryDao reads and writes the order history. It is safe for concurrent use.
 type OrderHistoryDao struct {
-	client Client
-	config Config
+	client journal.Client
+	orders projection.Reader[Order]
 }
 
 // NewOrderHistoryDao returns a DAO. It makes no request.
-func NewOrderHistoryDao(client Client, config Config) *OrderHistoryDao {
-	if config.Table == "" {
-		config.Table = DefaultTable
+func NewOrderHistoryDao(client journal.Client, config Config) *OrderHistoryDao {
+	table := projection.Table{
+		Name: cmp.Or(config.Table, DefaultTable), PartitionKey: attrOrderID,
+		Indexes: []projection.Index{{Name: Index, PartitionKey: attrConsumerID, SortKey: attrCreationTime, SortType: types.ScalarAttributeTypeN}},
 	}
-	if config.MaxRead == 0 {
-		config.MaxRead = DefaultMaxRead
-	}
-	return &OrderHistoryDao{client, config}
+	return &OrderHistoryDao{client, projection.Reader[Order]{Client: client, Table: table, Decode: orderOf, MaxRead: config.MaxRead}}
+}
+
+// CreateTable creates the table and its index if they are missing, and waits until they are active.
+// It may be called again, and by several processes at once.
+func (d *OrderHistoryDao) CreateTable(ctx context.Context) error {
+	return projection.CreateTable(ctx, d.client, d.orders.Table)
 }
 
 // ErrNotFound reports that the history does not have the order, or not yet.
@@ -66,25 +59,13 @@ var ErrNotFound = errors.New("order not found in the history")
 // FindOrder returns an order, strongly consistent. It shows only events that the projection has
 // applied. Errors: [ErrNotFound], journal.ErrThrottled.
 func (d *OrderHistoryDao) FindOrder(ctx context.Context, orderID string) (Order, error) {
-	if n := len(orderID); n == 0 || n > maxKey {
-		return Order{}, ErrNotFound
-	}
-	consistent := true
-	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &d.config.Table, Key: key(orderID), ConsistentRead: &consistent})
-	if err != nil {
-		return Order{}, d.explain("find order "+orderID, err)
-	}
+	o, found, err := d.orders.Get(ctx, orderID)
 	// An event of another service can arrive before the order is created.
-	if _, created := out.Item[attrConsumerID]; !created {
-		return Order{}, fmt.Errorf("%w: %s", ErrNotFound, orderID)
+	if err == nil && (!found || o.ConsumerID == "") {
+		err = ErrNotFound
 	}
-	return orderOf(out.Item), nil
-}
-
-func (d *OrderHistoryDao) explain(doing string, err error) error {
-	return fmt.Errorf("%s in table %q: %w", doing, d.config.Table, throttle.Explain(err))
-}
-
-func key(orderID string) attributes {
-	return attributes{attrOrderID: &types.AttributeValueMemberS{Value: orderID}}
+	if err != nil {
+		return Order{}, fmt.Errorf("find order %q: %w", orderID, err)
+	}
+	return o, nil
 }

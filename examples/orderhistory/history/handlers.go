@@ -42,11 +42,11 @@ func (d *OrderHistoryDao) EventHandlers() []projection.Reaction {
 
 func (d *OrderHistoryDao) addOrder(e order.Created, source *journal.Record) projection.Write {
 	return d.idempotentUpdate(source, attributes{
-		attrConsumerID:         text(e.ConsumerID),
-		attrCreationTime:       number(e.CreatedAt.UnixMilli()),
-		attrRestaurant:         text(e.Restaurant),
-		attrRestaurantKeywords: text(strings.ToLower(e.Restaurant)),
-		attrStatus:             text(order.StatusApprovalPending),
+		attrConsumerID:         projection.Text(e.ConsumerID),
+		attrCreationTime:       projection.Number(e.CreatedAt.UnixMilli()),
+		attrRestaurant:         projection.Text(e.Restaurant),
+		attrRestaurantKeywords: projection.Text(strings.ToLower(e.Restaurant)),
+		attrStatus:             projection.Text(order.StatusApprovalPending),
 	}, menu(e.Lines))
 }
 
@@ -55,51 +55,51 @@ func (d *OrderHistoryDao) noteRevised(e order.Revised, source *journal.Record) p
 }
 
 func (d *OrderHistoryDao) noteApproved(_ order.Approved, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrStatus: text(order.StatusApproved)})
+	return d.idempotentUpdate(source, attributes{attrStatus: projection.Text(order.StatusApproved)})
 }
 
 func (d *OrderHistoryDao) noteRejected(e order.Rejected, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrStatus: text(order.StatusRejected), attrReason: text(e.Reason)})
+	return d.idempotentUpdate(source, attributes{attrStatus: projection.Text(order.StatusRejected), attrReason: projection.Text(e.Reason)})
 }
 
 func (d *OrderHistoryDao) noteCancelled(e order.Cancelled, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrStatus: text(order.StatusCancelled), attrReason: text(e.Reason)})
+	return d.idempotentUpdate(source, attributes{attrStatus: projection.Text(order.StatusCancelled), attrReason: projection.Text(e.Reason)})
 }
 
 func (d *OrderHistoryDao) noteTicketRequested(_ ticket.Requested, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusAwaitingAcceptance)})
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: projection.Text(ticket.StatusAwaitingAcceptance)})
 }
 
 func (d *OrderHistoryDao) noteTicketAccepted(_ ticket.Accepted, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusAccepted)})
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: projection.Text(ticket.StatusAccepted)})
 }
 
 func (d *OrderHistoryDao) noteTicketDeclined(_ ticket.Declined, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusDeclined)})
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: projection.Text(ticket.StatusDeclined)})
 }
 
 func (d *OrderHistoryDao) noteTicketPreparing(_ ticket.Preparing, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusPreparing)})
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: projection.Text(ticket.StatusPreparing)})
 }
 
 func (d *OrderHistoryDao) noteTicketReady(_ ticket.Ready, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusReady)})
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: projection.Text(ticket.StatusReady)})
 }
 
 func (d *OrderHistoryDao) noteTicketCancelled(_ ticket.Cancelled, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusCancelled)})
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: projection.Text(ticket.StatusCancelled)})
 }
 
 func (d *OrderHistoryDao) noteDeliveryScheduled(_ delivery.Scheduled, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: text(delivery.StatusScheduled)})
+	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: projection.Text(delivery.StatusScheduled)})
 }
 
 func (d *OrderHistoryDao) notePickedUp(_ delivery.PickedUp, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: text(delivery.StatusPickedUp)})
+	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: projection.Text(delivery.StatusPickedUp)})
 }
 
 func (d *OrderHistoryDao) noteDelivered(_ delivery.Delivered, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: text(delivery.StatusDelivered)})
+	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: projection.Text(delivery.StatusDelivered)})
 }
 
 // menu returns the attributes that depend on the lines of an order.
@@ -111,8 +111,8 @@ func menu(lines []order.Line) attributes {
 	}
 	return attributes{
 		attrLines:        lineList(lines),
-		attrTotal:        number(total),
-		attrLineKeywords: text(strings.Join(names, "\n")),
+		attrTotal:        projection.Number(total),
+		attrLineKeywords: projection.Text(strings.Join(names, "\n")),
 	}
 }
 
@@ -132,7 +132,7 @@ func (d *OrderHistoryDao) idempotentUpdate(source *journal.Record, parts ...attr
 	}
 	// Every name has a placeholder, since DynamoDB reserves words such as "status".
 	update := types.Update{
-		TableName: &d.config.Table, Key: key(source.Aggregate.Value),
+		TableName: &d.orders.Table.Name, Key: d.orders.Table.Key(source.Aggregate.Value),
 		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: attributes{},
 	}
 	var assignments []string

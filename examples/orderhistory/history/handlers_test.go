@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 )
 
@@ -96,5 +97,5 @@ func TestTheTableIsMadeOnce(t *testing.T) {
 	assert.NoError(t, err, "what is in the table must stay")
 
 	other := history.NewOrderHistoryDao(f.client, history.Config{Table: f.journal.Config().Tables.Journal})
-	assert.ErrorContains(t, other.CreateTable(t.Context()), "it has another purpose")
+	assert.ErrorAs(t, other.CreateTable(t.Context()), new(*journal.DescriptorMismatchError), "it has another purpose")
 }

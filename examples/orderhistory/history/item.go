@@ -1,7 +1,6 @@
 package history
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -59,66 +58,40 @@ type Versions struct {
 
 type attributes = map[string]types.AttributeValue
 
-func text[S ~string](s S) types.AttributeValue {
-	return &types.AttributeValueMemberS{Value: string(s)}
-}
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
 func lineList(lines []order.Line) types.AttributeValue {
 	list := make([]types.AttributeValue, len(lines))
 	for i, line := range lines {
 		list[i] = &types.AttributeValueMemberM{Value: attributes{
-			"name": text(line.Name), "quantity": number(line.Quantity), "priceCents": number(line.PriceCents),
+			"name": projection.Text(line.Name), "quantity": projection.Number(line.Quantity), "priceCents": projection.Number(line.PriceCents),
 		}}
 	}
 	return &types.AttributeValueMemberL{Value: list}
 }
 
-func orderOf(item attributes) Order {
+func orderOf(row projection.Row) (Order, error) {
 	o := Order{
-		OrderID:        textOf(item[attrOrderID]),
-		ConsumerID:     textOf(item[attrConsumerID]),
-		Restaurant:     textOf(item[attrRestaurant]),
-		TotalCents:     numberOf(item[attrTotal]),
-		CreationTime:   time.UnixMilli(numberOf(item[attrCreationTime])).UTC(),
-		Status:         order.Status(textOf(item[attrStatus])),
-		Reason:         textOf(item[attrReason]),
-		TicketStatus:   ticket.Status(textOf(item[attrTicketStatus])),
-		DeliveryStatus: delivery.Status(textOf(item[attrDeliveryStatus])),
+		OrderID:        row.Text(attrOrderID),
+		ConsumerID:     row.Text(attrConsumerID),
+		Restaurant:     row.Text(attrRestaurant),
+		TotalCents:     row.Number(attrTotal),
+		CreationTime:   time.UnixMilli(row.Number(attrCreationTime)).UTC(),
+		Status:         order.Status(row.Text(attrStatus)),
+		Reason:         row.Text(attrReason),
+		TicketStatus:   ticket.Status(row.Text(attrTicketStatus)),
+		DeliveryStatus: delivery.Status(row.Text(attrDeliveryStatus)),
 	}
 	version := func(aggregateType string) uint64 {
 		id := aggregate.ID{Type: aggregateType, Value: o.OrderID}
-		return uint64(numberOf(item[projection.SourceAttribute(id)]))
+		return uint64(row.Number(projection.SourceAttribute(id)))
 	}
 	o.Versions = Versions{version(order.Definition.Type()), version(ticket.Definition.Type()), version(delivery.Definition.Type())}
-	if list, ok := item[attrLines].(*types.AttributeValueMemberL); ok {
+	if list, ok := row[attrLines].(*types.AttributeValueMemberL); ok {
 		for _, v := range list.Value {
 			if m, ok := v.(*types.AttributeValueMemberM); ok {
-				o.Lines = append(o.Lines, order.Line{
-					Name: textOf(m.Value["name"]), Quantity: numberOf(m.Value["quantity"]), PriceCents: numberOf(m.Value["priceCents"]),
-				})
+				line := projection.Row(m.Value)
+				o.Lines = append(o.Lines, order.Line{Name: line.Text("name"), Quantity: line.Number("quantity"), PriceCents: line.Number("priceCents")})
 			}
 		}
 	}
-	return o
-}
-
-// textOf and numberOf return the zero value for a missing attribute.
-
-func textOf(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return ""
-}
-
-func numberOf(v types.AttributeValue) int64 {
-	if n, ok := v.(*types.AttributeValueMemberN); ok {
-		i, _ := strconv.ParseInt(n.Value, 10, 64) // only this package writes them
-		return i
-	}
-	return 0
+	return o, nil
 }

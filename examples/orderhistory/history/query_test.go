@@ -156,8 +156,8 @@ func TestAKeywordIsAsLongInAnyScript(t *testing.T) {
 
 func TestAnInvalidFilterIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
-	// The client is nil, because an invalid filter is refused without a request.
-	dao := history.NewOrderHistoryDao(nil, history.Config{})
+	// The client panics, because an invalid filter is refused without a request.
+	dao := history.NewOrderHistoryDao(struct{ journal.Client }{}, history.Config{})
 	for reason, filter := range map[string]history.Filter{
 		`pageSize is -1, not 1 to 100`:  {PageSize: -1},
 		`pageSize is 101, not 1 to 100`: {PageSize: 101},
@@ -180,7 +180,7 @@ func TestAnInvalidFilterIsRefusedWithTheReason(t *testing.T) {
 }
 
 // throttled is a table that refuses all requests.
-type throttled struct{ history.Client }
+type throttled struct{ journal.Client }
 
 func (throttled) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	return nil, &types.ProvisionedThroughputExceededException{Message: aws.String("slow down")}

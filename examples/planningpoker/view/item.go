@@ -1,10 +1,11 @@
 package view
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/projection"
 )
 
 // Attributes of the table. The first five are fixed by its design. The sort key is a user id, or
@@ -40,75 +41,50 @@ const (
 	statusLeft     = "LEAVED"
 )
 
-func key(roomID, itemKey string) attributes {
-	return attributes{attrRoomID: text(roomID), attrItemKey: text(itemKey)}
-}
-
-func roomOf(item attributes) Room {
+func roomOf(row projection.Row) Room {
 	return Room{
-		RoomID:    textOf(item[attrRoomID]),
-		Name:      textOf(item[attrName]),
-		Deck:      textsOf(item[attrDeck]),
-		Round:     int(numberOf(item[attrRound])),
-		Title:     textOf(item[attrTitle]),
-		Revealed:  textOf(item[attrStatus]) == statusRevealed,
-		ExpiresAt: time.Unix(numberOf(item[attrExpiresAt]), 0).UTC(),
-		Version:   uint64(numberOf(item[attrVersion])),
-		changed:   textsOf(item[attrChanged]),
+		RoomID:    row.Text(attrRoomID),
+		Name:      row.Text(attrName),
+		Deck:      textsOf(row[attrDeck]),
+		Round:     int(row.Number(attrRound)),
+		Title:     row.Text(attrTitle),
+		Revealed:  row.Text(attrStatus) == statusRevealed,
+		ExpiresAt: time.Unix(row.Number(attrExpiresAt), 0).UTC(),
+		Version:   uint64(row.Number(attrVersion)),
+		changed:   textsOf(row[attrChanged]),
 	}
 }
 
-func (d *DAO) userOf(item attributes) User {
-	presentUntil := time.Unix(numberOf(item[attrPresent]), 0).UTC()
+func (d *DAO) userOf(row projection.Row) User {
+	presentUntil := time.Unix(row.Number(attrPresent), 0).UTC()
 	return User{
-		UserID:       textOf(item[attrItemKey]),
-		Name:         textOf(item[attrName]),
-		Card:         textOf(item[attrCard]),
-		Left:         textOf(item[attrStatus]) == statusLeft,
+		UserID:       row.Text(attrItemKey),
+		Name:         row.Text(attrName),
+		Card:         row.Text(attrCard),
+		Left:         row.Text(attrStatus) == statusLeft,
 		Present:      !d.past(presentUntil),
 		presentUntil: presentUntil,
-		joined:       uint64(numberOf(item[attrJoined])),
-		version:      uint64(numberOf(item[attrVersion])),
-		expiresAt:    time.Unix(numberOf(item[attrExpiresAt]), 0).UTC(),
+		joined:       uint64(row.Number(attrJoined)),
+		version:      uint64(row.Number(attrVersion)),
+		expiresAt:    time.Unix(row.Number(attrExpiresAt), 0).UTC(),
 	}
 }
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 func texts(all []string) types.AttributeValue {
 	list := make([]types.AttributeValue, len(all))
 	for i, s := range all {
-		list[i] = text(s)
+		list[i] = projection.Text(s)
 	}
 	return &types.AttributeValueMemberL{Value: list}
-}
-
-func number[N int | int64 | uint64](n N) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(n), 10)}
-}
-
-// textOf, textsOf and numberOf return the zero value for a missing attribute.
-
-func textOf(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return ""
 }
 
 func textsOf(v types.AttributeValue) (all []string) {
 	if list, ok := v.(*types.AttributeValueMemberL); ok {
 		for _, each := range list.Value {
-			all = append(all, textOf(each))
+			if s, ok := each.(*types.AttributeValueMemberS); ok {
+				all = append(all, s.Value)
+			}
 		}
 	}
 	return all
-}
-
-func numberOf(v types.AttributeValue) int64 {
-	if n, ok := v.(*types.AttributeValueMemberN); ok {
-		i, _ := strconv.ParseInt(n.Value, 10, 64) // only this package writes them
-		return i
-	}
-	return 0
 }

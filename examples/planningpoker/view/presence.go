@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/projection"
 )
 
 // A user is present for presenceTimeout after each report of an open page, so a reload or a short
@@ -48,10 +50,10 @@ func (d *DAO) Attend(ctx context.Context, r Room, userID string) (arrived bool, 
 func (d *DAO) setPresent(ctx context.Context, roomID, userID string, until time.Time) (written bool, err error) {
 	change, condition := "SET #present_until = :until", "#status <> :left AND #item_type = :type"
 	_, err = d.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &d.table, Key: key(roomID, userID), UpdateExpression: &change, ConditionExpression: &condition,
+		TableName: &d.rows.Table.Name, Key: d.rows.Table.Key(roomID, userID), UpdateExpression: &change, ConditionExpression: &condition,
 		ExpressionAttributeNames: names(change + condition),
 		ExpressionAttributeValues: attributes{
-			":until": number(until.Unix()), ":left": text(statusLeft), ":type": text(itemUser),
+			":until": projection.Number(until.Unix()), ":left": projection.Text(statusLeft), ":type": projection.Text(itemUser),
 		},
 	})
 	if errors.As(err, new(*types.ConditionalCheckFailedException)) {

@@ -5,10 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
+	"github.com/millrace-dev/millrace/projection"
 )
 
 // consistencyTimeout limits how long a query that saw half a transaction is repeated. Usually the
@@ -24,11 +22,11 @@ const soon = 10 * time.Minute
 // room.ErrExpired, journal.ErrThrottled.
 func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 	err = untilConsistent(ctx, func() (bool, error) {
-		items, err := d.query(ctx, roomID, "", nil)
+		rows, err := d.query(ctx, roomID)
 		if err != nil {
 			return false, d.explain("get room "+roomID, err)
 		}
-		seen, found := d.assemble(items)
+		seen, found := d.assemble(rows)
 		switch {
 		case !found:
 			return false, room.ErrNotFound
@@ -51,13 +49,11 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 // Errors: journal.ErrThrottled, and the error of ctx.
 func (d *DAO) WaitConsistent(ctx context.Context, roomID string, version uint64) error {
 	return untilConsistent(ctx, func() (bool, error) {
-		out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &d.table, Key: key(roomID, roomID), ConsistentRead: aws.Bool(true),
-		})
+		row, _, err := d.rows.Get(ctx, roomID, roomID)
 		if err != nil {
 			return false, d.explain("get room "+roomID, err)
 		}
-		r := roomOf(out.Item)
+		r := roomOf(row)
 		return r.Version >= version || d.past(r.ExpiresAt), nil // also for a room that is gone
 	})
 }
@@ -81,12 +77,12 @@ func untilConsistent(ctx context.Context, read func() (consistent bool, err erro
 // none if there is no such room, or if it has expired. Strongly consistent. Errors:
 // journal.ErrThrottled.
 func (d *DAO) GetActiveUsers(ctx context.Context, roomID string) (users []User, err error) {
-	items, err := d.query(ctx, roomID, "#status <> :left AND #item_type = :user", attributes{":left": text(statusLeft), ":user": text(itemUser)})
+	rows, err := d.query(ctx, roomID, projection.Where(attrStatus, "<>", projection.Text(statusLeft)), projection.Where(attrItemType, "=", projection.Text(itemUser)))
 	if err != nil {
 		return nil, d.explain("get active users of room "+roomID, err)
 	}
-	for _, item := range items {
-		users = append(users, d.userOf(item))
+	for _, row := range rows {
+		users = append(users, d.userOf(row))
 	}
 	users = slices.DeleteFunc(users, func(u User) bool { return d.past(u.expiresAt) })
 	return active(users), nil
@@ -95,14 +91,11 @@ func (d *DAO) GetActiveUsers(ctx context.Context, roomID string) (users []User, 
 // ExistRoom reports whether a room exists, strongly consistent. Errors: room.ErrExpired while the
 // row of an expired room still exists, journal.ErrThrottled.
 func (d *DAO) ExistRoom(ctx context.Context, roomID string) (bool, error) {
-	items, err := d.query(ctx, roomID, "#item_type = :room", attributes{":room": text(itemRoom)})
-	if err != nil {
+	row, found, err := d.rows.Get(ctx, roomID, roomID)
+	if err != nil || !found {
 		return false, d.explain("look for room "+roomID, err)
 	}
-	if len(items) == 0 {
-		return false, nil
-	}
-	if r := roomOf(items[0]); d.past(r.ExpiresAt) {
+	if r := roomOf(row); d.past(r.ExpiresAt) {
 		return false, room.Expired(r.ExpiresAt)
 	}
 	return true, nil
@@ -111,47 +104,25 @@ func (d *DAO) ExistRoom(ctx context.Context, roomID string) (bool, error) {
 // GetUser returns a current or former user of a room, strongly consistent. Errors: [ErrNoUser],
 // also when the room has expired; journal.ErrThrottled.
 func (d *DAO) GetUser(ctx context.Context, roomID, userID string) (User, error) {
-	if userID == "" || len(userID) > maxSortKey {
-		return User{}, ErrNoUser
-	}
-	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &d.table, Key: key(roomID, userID), ConsistentRead: aws.Bool(true),
-	})
+	row, _, err := d.rows.Get(ctx, roomID, userID)
 	if err != nil {
 		return User{}, d.explain("get user "+userID+" of room "+roomID, err)
 	}
-	if u := d.userOf(out.Item); textOf(out.Item[attrItemType]) == itemUser && !d.past(u.expiresAt) {
+	if u := d.userOf(row); row.Text(attrItemType) == itemUser && !d.past(u.expiresAt) {
 		return u, nil
 	}
 	return User{}, ErrNoUser
 }
 
-// maxSortKey is the maximum size of a sort key in DynamoDB, in bytes.
-const maxSortKey = 1024
-
-// query returns all rows of a room that match a filter.
-func (d *DAO) query(ctx context.Context, roomID, filter string, values attributes) (items []attributes, err error) {
-	in := &dynamodb.QueryInput{
-		TableName:                 &d.table,
-		KeyConditionExpression:    aws.String("room_id = :id"),
-		ExpressionAttributeValues: attributes{":id": text(roomID)},
-		ConsistentRead:            aws.Bool(true),
-	}
-	if filter != "" {
-		in.FilterExpression = &filter
-		in.ExpressionAttributeNames = names(filter)
-		for name, value := range values {
-			in.ExpressionAttributeValues[name] = value
-		}
-	}
-	for pages := dynamodb.NewQueryPaginator(d.client, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
+// query returns all rows of a room for which some filters hold.
+func (d *DAO) query(ctx context.Context, roomID string, filters ...projection.Filter) (rows []projection.Row, err error) {
+	for row, err := range d.rows.All(ctx, projection.Query{Partition: roomID, Filters: filters, Consistent: true}) {
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, page.Items...)
+		rows = append(rows, row)
 	}
-	return items, nil
+	return rows, nil
 }
 
 func (d *DAO) past(at time.Time) bool { return !d.now().Before(at) }

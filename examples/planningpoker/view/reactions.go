@@ -30,8 +30,8 @@ func (d *DAO) openRoom(e room.Opened, source *journal.Record) []projection.Write
 		return nil
 	}
 	return []projection.Write{d.put(source, source.Aggregate.Value, attributes{
-		attrItemType: text(itemRoom), attrStatus: text(statusPicking), attrName: text(e.Name), attrDeck: texts(e.Deck),
-		attrRound: number(1), attrTitle: text(e.Title), attrExpiresAt: number(e.ExpiresAt.Unix()), attrChanged: texts(nil),
+		attrItemType: projection.Text(itemRoom), attrStatus: projection.Text(statusPicking), attrName: projection.Text(e.Name), attrDeck: texts(e.Deck),
+		attrRound: projection.Number(1), attrTitle: projection.Text(e.Title), attrExpiresAt: projection.Number(e.ExpiresAt.Unix()), attrChanged: texts(nil),
 	})}
 }
 
@@ -40,9 +40,9 @@ func (d *DAO) join(e room.Joined, source *journal.Record) []projection.Write {
 		return nil
 	}
 	user := d.put(source, e.UserID, attributes{
-		attrItemType: text(itemUser), attrStatus: text(statusActive), attrName: text(e.Name),
-		attrJoined: number(source.Number), attrExpiresAt: number(e.ExpiresAt.Unix()),
-		attrPresent: number(source.OccurredAt.Add(presenceTimeout).Unix()),
+		attrItemType: projection.Text(itemUser), attrStatus: projection.Text(statusActive), attrName: projection.Text(e.Name),
+		attrJoined: projection.Number(source.Number), attrExpiresAt: projection.Number(e.ExpiresAt.Unix()),
+		attrPresent: projection.Number(source.OccurredAt.Add(presenceTimeout).Unix()),
 	})
 	return []projection.Write{user, d.updateRoom(source, "", nil, e.UserID)}
 }
@@ -57,25 +57,25 @@ func (d *DAO) kick(e room.Kicked, source *journal.Record) []projection.Write {
 
 func (d *DAO) setLeft(source *journal.Record, userID string) []projection.Write {
 	return []projection.Write{
-		d.updateUser(source, userID, ", #status = :to REMOVE #card", attributes{":to": text(statusLeft)}),
+		d.updateUser(source, userID, ", #status = :to REMOVE #card", attributes{":to": projection.Text(statusLeft)}),
 		d.updateRoom(source, "", nil, userID),
 	}
 }
 
 func (d *DAO) pick(e room.Picked, source *journal.Record) []projection.Write {
 	return []projection.Write{
-		d.updateUser(source, e.UserID, ", #card = :card", attributes{":card": text(e.Card)}),
+		d.updateUser(source, e.UserID, ", #card = :card", attributes{":card": projection.Text(e.Card)}),
 		d.updateRoom(source, "", nil, e.UserID),
 	}
 }
 
 func (d *DAO) reveal(_ room.Revealed, source *journal.Record) []projection.Write {
-	return []projection.Write{d.updateRoom(source, ", #status = :to", attributes{":to": text(statusRevealed)})}
+	return []projection.Write{d.updateRoom(source, ", #status = :to", attributes{":to": projection.Text(statusRevealed)})}
 }
 
 func (d *DAO) refreshPokerTable(e room.TableRefreshed, source *journal.Record) []projection.Write {
 	writes := []projection.Write{d.updateRoom(source, ", #status = :to, #round = #round + :one, #title = :title",
-		attributes{":to": text(statusPicking), ":one": number(1), ":title": text(e.Title)}, e.UserIDs...)}
+		attributes{":to": projection.Text(statusPicking), ":one": projection.Number(1), ":title": projection.Text(e.Title)}, e.UserIDs...)}
 	for _, userID := range e.UserIDs {
 		writes = append(writes, d.updateUser(source, userID, " REMOVE #card", nil))
 	}
@@ -83,26 +83,26 @@ func (d *DAO) refreshPokerTable(e room.TableRefreshed, source *journal.Record) [
 }
 
 func (d *DAO) put(source *journal.Record, itemKey string, item attributes) projection.Write {
-	maps.Copy(item, key(source.Aggregate.Value, itemKey))
-	item[attrVersion] = number(source.Number)
+	maps.Copy(item, d.rows.Table.Key(source.Aggregate.Value, itemKey))
+	item[attrVersion] = projection.Number(source.Number)
 	condition := "attribute_not_exists(#version) OR #version < :version"
 	return projection.Put(types.Put{
-		TableName: &d.table, Item: item, ConditionExpression: &condition,
-		ExpressionAttributeNames: names(condition), ExpressionAttributeValues: attributes{":version": number(source.Number)},
+		TableName: &d.rows.Table.Name, Item: item, ConditionExpression: &condition,
+		ExpressionAttributeNames: names(condition), ExpressionAttributeValues: attributes{":version": projection.Number(source.Number)},
 	}).Idempotent()
 }
 
 // updateUser returns a write that changes the row of a user who has not left.
 func (d *DAO) updateUser(source *journal.Record, userID, change string, values attributes) projection.Write {
 	return d.update(source, userID, change, values, "#status <> :left AND #item_type = :type",
-		attributes{":left": text(statusLeft), ":type": text(itemUser)})
+		attributes{":left": projection.Text(statusLeft), ":type": projection.Text(itemUser)})
 }
 
 // updateRoom returns a write that changes the row of the room, and records there the users of the
 // event.
 func (d *DAO) updateRoom(source *journal.Record, change string, values attributes, changed ...string) projection.Write {
 	return d.update(source, source.Aggregate.Value, ", #changed = :changed"+change, values, "#item_type = :type",
-		attributes{":changed": texts(changed), ":type": text(itemRoom)})
+		attributes{":changed": texts(changed), ":type": projection.Text(itemRoom)})
 }
 
 func (d *DAO) update(
@@ -110,11 +110,11 @@ func (d *DAO) update(
 ) projection.Write {
 	change = "SET #version = :version" + change
 	condition += " AND #version < :version"
-	all := attributes{":version": number(source.Number)}
+	all := attributes{":version": projection.Number(source.Number)}
 	maps.Copy(all, values)
 	maps.Copy(all, more)
 	return projection.Update(types.Update{
-		TableName: &d.table, Key: key(source.Aggregate.Value, itemKey), UpdateExpression: &change, ConditionExpression: &condition,
+		TableName: &d.rows.Table.Name, Key: d.rows.Table.Key(source.Aggregate.Value, itemKey), UpdateExpression: &change, ConditionExpression: &condition,
 		ExpressionAttributeNames: names(change + condition), ExpressionAttributeValues: all,
 	}).Idempotent()
 }

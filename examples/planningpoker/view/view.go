@@ -13,6 +13,7 @@ package view
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/millrace-dev/millrace/examples/internal/throttle"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
 )
 
 // ErrNoUser reports that a room never had such a user, that the user has left, if only current
@@ -63,29 +65,43 @@ type User struct {
 // DAO reads and writes the view. It is safe for concurrent use.
 type DAO struct {
 	client journal.Client
-	table  string
+	rows   projection.Reader[projection.Row]
 	now    func() time.Time
 }
 
 // NewDAO returns a DAO for a table. Now is the clock for expiry. NewDAO makes no request.
 func NewDAO(client journal.Client, table string, now func() time.Time) *DAO {
-	return &DAO{client: client, table: table, now: now}
+	rows := projection.Reader[projection.Row]{
+		Client: client, Decode: func(row projection.Row) (projection.Row, error) { return row, nil },
+		Table: projection.Table{Name: table, PartitionKey: attrRoomID, SortKey: attrItemKey, TimeToLive: attrExpiresAt},
+	}
+	return &DAO{client: client, rows: rows, now: now}
+}
+
+// CreateTable creates the table if it is missing, waits until it is active, and enables its time to
+// live. It may be called again, and by several processes at once. Errors:
+// *journal.DescriptorMismatchError for a table with another purpose, journal.ErrAccess.
+func (d *DAO) CreateTable(ctx context.Context) error {
+	return projection.CreateTable(ctx, d.client, d.rows.Table)
 }
 
 func (d *DAO) explain(doing string, err error) error {
-	return fmt.Errorf("%s in table %q: %w", doing, d.table, throttle.Explain(err))
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s in table %q: %w", doing, d.rows.Table.Name, throttle.Explain(err))
 }
 
 // assemble makes a room from all rows of a partition.
-func (d *DAO) assemble(items []attributes) (r Room, found bool) {
-	for _, item := range items {
-		if textOf(item[attrItemType]) == itemRoom {
-			r, found = roomOf(item), true
+func (d *DAO) assemble(rows []projection.Row) (r Room, found bool) {
+	for _, row := range rows {
+		if row.Text(attrItemType) == itemRoom {
+			r, found = roomOf(row), true
 		}
 	}
-	for _, item := range items {
-		if textOf(item[attrItemType]) == itemUser {
-			r.Users = append(r.Users, d.userOf(item))
+	for _, row := range rows {
+		if row.Text(attrItemType) == itemUser {
+			r.Users = append(r.Users, d.userOf(row))
 		}
 	}
 	return r, found
