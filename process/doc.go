@@ -53,9 +53,9 @@
 // A step sets, moves and cancels timeouts by their names. [Manager.Run] polls for due timeouts
 // every [Config].PollInterval. A timeout fires as an input with an id that stays the same. So its
 // step happens once, even if several managers find it, one of them hangs, or a program ends in the
-// middle. A timeout that is due while no manager runs fires when one does. If its process has ended
-// or was deleted, the timeout is dropped. If another input cancels or moves it while it fires, it
-// does nothing.
+// middle. Timeouts that are due while no manager runs fire in a row when one does, those of one
+// process in the order of their times. If the process of a timeout has ended or was deleted, the
+// timeout is dropped. If another input cancels or moves it while it fires, it does nothing.
 //
 // # End of a process
 //

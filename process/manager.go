@@ -270,6 +270,9 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 		return err
 	}
 	m.stats.steps.Add(1)
+	if fired != nil {
+		fired.step = p.timeouts
+	}
 	return m.send(ctx, process.ID, in.ID, p.commands)
 }
 

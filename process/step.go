@@ -63,7 +63,8 @@ func (s Step[S]) SetTimeout(name string, after time.Duration) Step[S] {
 }
 
 // SetTimeoutAt returns a step that sets a timeout, as SetTimeout does, for a time. If the time is
-// in the past, the timeout fires at the next poll of a manager.
+// in the past, the timeout fires at the next poll of a manager. In the step of a timeout, a time
+// after that of the timeout needs no poll: the missed times of a recurring timeout fire in a row.
 func (s Step[S]) SetTimeoutAt(name string, at time.Time) Step[S] {
 	return s.timeout(Timeout{Name: name, At: at})
 }
