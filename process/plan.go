@@ -51,6 +51,9 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 			return p, err
 		}
 	}
+	if err := m.checkNumber(ctx, process, step); err != nil {
+		return p, err
+	}
 	id, now := process.ID, m.config.Now()
 	if p.writes, err = m.listing(process, step, now); err != nil {
 		return p, err

@@ -122,6 +122,7 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 // step, or separately if there is nothing to do.
 func (m *Manager[S]) fire(ctx context.Context, t *timeoutRow) error {
 	in := Input{ID: t.token, OccurredAt: t.at, Metadata: t.metadata, Timeout: t.name, Process: t.process.Value}
+	_, in.TimeoutKey, _ = m.definition.timeout(t.name)
 	err := m.step(ctx, in, t)
 	switch {
 	case err == nil, errors.Is(err, errNotSet):
