@@ -120,7 +120,7 @@ func (d Definition[S]) key(in Input) (key string, ok bool, err error) {
 func (d Definition[S]) react(state S, exists bool, in Input) (Step[S], error) {
 	r, ok := d.reactions[in.Type]
 	if in.Timeout != "" {
-		if r, ok = d.timeouts[in.Timeout]; !ok {
+		if r, in.TimeoutKey, ok = d.timeout(in.Timeout); !ok {
 			return Step[S]{}, &UnknownTimeoutError{Process: d.Type(), Timeout: in.Timeout}
 		}
 	}
@@ -158,8 +158,8 @@ func (d Definition[S]) check(step Step[S]) error {
 	}
 	seen := map[string]bool{}
 	once := func(name string) error {
-		if _, known := d.timeouts[name]; !known {
-			return &UnknownTimeoutError{Process: d.Type(), Timeout: name}
+		if err := d.checkTimeout(name); err != nil {
+			return err
 		}
 		if seen[name] {
 			return fmt.Errorf("%w: %q is set or cancelled twice in one step", ErrInvalidStep, name)
@@ -197,6 +197,8 @@ type Input struct {
 	// Metadata of the event, or of the step that set the timeout.
 	Metadata aggregate.Metadata
 	Timeout  string // name of the timeout; empty for an event
+	// TimeoutKey is the part of Timeout after the name of its [OnTimeout], if that ends in a slash.
+	TimeoutKey string
 
 	// Process is the id of the process that the input belongs to. It is empty in the function of
 	// [On] that returns that id.
@@ -259,6 +261,18 @@ func (r Reaction[S]) Starts() Reaction[S] {
 // OnTimeout returns a [Reaction] to the timeout with a name. React is as in [On]. After react has
 // returned a step, empty or not, the timeout is no longer set, unless the step sets it again. After
 // an error it fires again.
+//
+// If the name ends in a slash, react is for all timeouts whose names are that name and a key, which
+// it receives as in.TimeoutKey. So a process can have a timeout for each of several things:
+//
+//	process.OnTimeout("retry/", func(s Saga, in process.Input) (process.Step[Saga], error) {
+//		return process.Record(Retried{in.TimeoutKey}).
+//			Send(Charge{Invoice: in.TimeoutKey}).
+//			SetTimeout("retry/"+in.TimeoutKey, time.Hour), nil
+//	})
+//
+// A reaction to exactly the name of the timeout comes first, then the one with the longest name. A
+// key is at least one byte of text without control characters, and with the name at most 512 bytes.
 func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error)) Reaction[S] {
 	if react == nil {
 		return Reaction[S]{}

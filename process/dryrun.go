@@ -27,7 +27,7 @@ func (r dryRun[S]) React(state S, exists bool, in Input) (Step[S], error) {
 // Decoded returns in with an event that is decoded already. The input belongs to no process yet:
 // set Process to the result of Key.
 func (r dryRun[S]) Decoded(event interface{ EventType() string }, in Input) Input {
-	in.Type, in.decoded, in.Timeout, in.Process = event.EventType(), event, "", ""
+	in.Type, in.decoded, in.Timeout, in.TimeoutKey, in.Process = event.EventType(), event, "", "", ""
 	return in
 }
 
@@ -38,7 +38,7 @@ func (r dryRun[S]) Stored(definition aggregate.AnyDefinition, event aggregate.En
 	if err != nil {
 		return nil, err
 	}
-	in.Type, in.payload, in.Timeout, in.Process = event.Type, event.Payload, "", ""
+	in.Type, in.payload, in.Timeout, in.TimeoutKey, in.Process = event.Type, event.Payload, "", "", ""
 	in.Source.Type = definition.Type()
 	return upcast(h, in)
 }

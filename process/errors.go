@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/millrace-dev/millrace/aggregate"
 )
 
 // Errors of this package, for errors.Is. With each of them, nothing was stored.
@@ -46,4 +48,15 @@ type UnknownTimeoutError struct{ Process, Timeout string }
 
 func (e *UnknownTimeoutError) Error() string {
 	return fmt.Sprintf("process %q has no reaction to the timeout %q: add one with OnTimeout", e.Process, e.Timeout)
+}
+
+// TooManyTimeoutsError reports that a process would have more than Max timeouts at the same time.
+// Nothing was stored. The limit is for steps that set timeouts with keys.
+type TooManyTimeoutsError struct {
+	Process aggregate.ID // the process
+	Max     int          // how many it can have
+}
+
+func (e *TooManyTimeoutsError) Error() string {
+	return fmt.Sprintf("process %s would have more than %d timeouts: cancel some, or use a process for each key", e.Process, e.Max)
 }

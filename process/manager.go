@@ -121,8 +121,9 @@ func (m *Manager[S]) States(ctx context.Context, id string, q repository.StatesQ
 // than RetryAfter for each event, even if connections are dead or the publisher hangs. Its error is
 // then a context.DeadlineExceeded.
 //
-// Errors: [ErrNoID], [ErrUnrecorded], [ErrInvalidStep], [*UnknownTimeoutError], and the errors of
-// the reaction, the codec, repository.Repository.Save, the marshaler, the publisher and the SDK.
+// Errors: [ErrNoID], [ErrUnrecorded], [ErrInvalidStep], [*UnknownTimeoutError],
+// [*TooManyTimeoutsError], and the errors of the reaction, the codec, repository.Repository.Save,
+// the marshaler, the publisher and the SDK.
 func (m *Manager[S]) Handle(msg *message.Message) error {
 	if msg == nil {
 		return ErrNoID
@@ -270,6 +271,9 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 		return err
 	}
 	m.stats.steps.Add(1)
+	if fired != nil {
+		fired.step = p.timeouts
+	}
 	return m.send(ctx, process.ID, in.ID, p.commands)
 }
 

@@ -24,6 +24,7 @@ import (
 // plan holds the writes of a step in the transaction of its events.
 type plan struct {
 	writes   []types.TransactWriteItem
+	timeouts map[string]types.TransactWriteItem // those of writes to timeouts, by name
 	commands []command
 }
 
@@ -50,6 +51,9 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 			return p, err
 		}
 	}
+	if err := m.checkNumber(ctx, process, step); err != nil {
+		return p, err
+	}
 	id, now := process.ID, m.config.Now()
 	if p.writes, err = m.listing(process, step, now); err != nil {
 		return p, err
@@ -60,7 +64,10 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 		}
 	}
 	carried := aggregate.MetadataFromContext(ctx)
-	p.writes = append(p.writes, m.timeoutWrites(id, in, step, fired, carried, now)...)
+	p.timeouts = m.timeoutWrites(id, in, step, fired, carried, now)
+	for _, name := range slices.Sorted(maps.Keys(p.timeouts)) {
+		p.writes = append(p.writes, p.timeouts[name])
+	}
 	if len(step.commands) == 0 {
 		return p, nil
 	}
@@ -76,7 +83,7 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 // and of the timeout that has fired.
 func (m *Manager[S]) timeoutWrites(
 	id aggregate.ID, in Input, step Step[S], fired *timeoutRow, carried aggregate.Metadata, now time.Time,
-) (writes []types.TransactWriteItem) {
+) map[string]types.TransactWriteItem {
 	timeouts := map[string]types.TransactWriteItem{}
 	if fired != nil {
 		timeouts[fired.name] = types.TransactWriteItem{Delete: m.deleteTimeout(id, fired.name)}
@@ -96,10 +103,7 @@ func (m *Manager[S]) timeoutWrites(
 	if fired != nil {
 		timeouts[fired.name] = onlyIf(timeouts[fired.name], fired.token)
 	}
-	for _, name := range slices.Sorted(maps.Keys(timeouts)) {
-		writes = append(writes, timeouts[name])
-	}
-	return writes
+	return timeouts
 }
 
 // onlyIf adds the condition that the timeout has not changed since it fired.

@@ -31,7 +31,7 @@ func (s Step[S]) Cancelled() []string { return s.cancelled }
 
 // Timeout says when a process reacts without an event. Either After or At is set.
 type Timeout struct {
-	Name  string        // name of a reaction made with [OnTimeout]
+	Name  string        // name of a reaction made with [OnTimeout], and a key if that has keys
 	After time.Duration // duration since the step was made
 	At    time.Time
 }
@@ -55,15 +55,20 @@ func (s Step[S]) Send(commands ...any) Step[S] {
 
 // SetTimeout returns a step that sets a timeout. The timeout fires when the duration has passed
 // since the step was made, and the process then reacts by the [OnTimeout] of that name. If the
-// timeout is already set, it is moved. A name without a reaction fails with an
-// [*UnknownTimeoutError]. A name that the step sets or cancels twice, and a duration of 0 or less,
-// fail with [ErrInvalidStep].
+// timeout is already set, it is moved. For several timeouts of one kind, append a key to the name,
+// see [OnTimeout].
+//
+// A name without a reaction fails with an [*UnknownTimeoutError]. An invalid key, a name that the
+// step sets or cancels twice, and a duration of 0 or less, fail with [ErrInvalidStep]. A process
+// can have about 1,000 timeouts at the same time: a step that sets more with keys fails with a
+// [*TooManyTimeoutsError].
 func (s Step[S]) SetTimeout(name string, after time.Duration) Step[S] {
 	return s.timeout(Timeout{Name: name, After: after})
 }
 
 // SetTimeoutAt returns a step that sets a timeout, as SetTimeout does, for a time. If the time is
-// in the past, the timeout fires at the next poll of a manager.
+// in the past, the timeout fires at the next poll of a manager. In the step of a timeout, a time
+// after that of the timeout needs no poll: the missed times of a recurring timeout fire in a row.
 func (s Step[S]) SetTimeoutAt(name string, at time.Time) Step[S] {
 	return s.timeout(Timeout{Name: name, At: at})
 }

@@ -25,6 +25,8 @@ type timeoutRow struct {
 	token    string
 	at       time.Time
 	metadata aggregate.Metadata // for the step of the timeout
+	// Writes of its step to the timeouts of the process, by name. They are known when it has fired.
+	step map[string]types.TransactWriteItem
 }
 
 func (m *Manager[S]) timeoutItem(t timeoutRow) item {
@@ -39,12 +41,12 @@ func (m *Manager[S]) deleteTimeout(id aggregate.ID, name string) *types.Delete {
 	return &types.Delete{TableName: aws.String(m.config.Table), Key: rowKey(id, timeoutPrefix+name)}
 }
 
-// take handles one row unless another manager holds it. It sends one value on leased, which is
-// false if another manager holds the row. Fired reports whether the row was a timeout.
-func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fired bool, err error) {
-	id, sort := m.idOf(row), text(row[skey])
-	own := true
-	known := sync.OnceFunc(func() { leased <- own })
+// take handles one row unless another manager holds it. It calls leased once, when it knows whether
+// another manager holds the row. Own reports whether the lease succeeded. Fired is the timeout that
+// the row was, if its attempt did not fail.
+func (m *Manager[S]) take(ctx context.Context, row item, leased func(lost bool)) (own bool, fired *timeoutRow, err error) {
+	id, sort, lost := m.idOf(row), text(row[skey]), false
+	known := sync.OnceFunc(func() { leased(lost) })
 	defer known() // if the lease fails or panics
 	// This function runs after the deferred function below, because a panic is a failure too.
 	defer func(ctx context.Context) {
@@ -56,41 +58,43 @@ func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fi
 	// No caller recovers. Without this, the row would be due again in the next program.
 	defer func() {
 		if cause := recover(); cause != nil {
-			fired, err = false, fmt.Errorf("process %s: %q panics: %v\n%s", id, sort, cause, debug.Stack())
+			fired, err = nil, fmt.Errorf("process %s: %q panics: %v\n%s", id, sort, cause, debug.Stack())
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, m.config.RetryAfter)
 	defer cancel()
 	row, err = m.lease(ctx, row)
 	if err != nil {
-		return false, fmt.Errorf("process %s: lease %q: %w", id, sort, err)
+		return false, nil, fmt.Errorf("process %s: lease %q: %w", id, sort, err)
 	}
-	own = row != nil
-	if known(); !own {
-		return false, nil
+	lost = row == nil
+	if known(); lost {
+		return false, nil, nil
 	}
-	return m.handleRow(ctx, id, sort, row)
+	own = true
+	fired, err = m.handleRow(ctx, id, sort, row)
+	return own, fired, err
 }
 
 // handleRow sends the commands of a leased row, or fires its timeout.
-func (m *Manager[S]) handleRow(ctx context.Context, id aggregate.ID, sort string, row item) (fired bool, err error) {
+func (m *Manager[S]) handleRow(ctx context.Context, id aggregate.ID, sort string, row item) (fired *timeoutRow, err error) {
 	if input, ok := strings.CutPrefix(sort, commandsPrefix); ok {
 		if err := m.sendRow(ctx, id, input, row); err != nil {
-			return false, fmt.Errorf("process %s: input %s: %w", id, input, err)
+			return nil, fmt.Errorf("process %s: input %s: %w", id, input, err)
 		}
-		return false, nil
+		return nil, nil
 	}
 	name, ok := strings.CutPrefix(sort, timeoutPrefix)
 	if !ok {
-		return false, fmt.Errorf("process %s: row %q: %w", id, sort, errUnknownRow)
+		return nil, fmt.Errorf("process %s: row %q: %w", id, sort, errUnknownRow)
 	}
-	timeout := timeoutRow{process: id, name: name, token: text(row[tokenAttribute]), at: timeOf(row[atAttribute])}
+	timeout := &timeoutRow{process: id, name: name, token: text(row[tokenAttribute]), at: timeOf(row[atAttribute])}
 	// The timeout fires even if its metadata were damaged by hand.
 	timeout.metadata, _, _ = metadata.Of(row)
 	if err := m.fire(ctx, timeout); err != nil {
-		return false, fmt.Errorf("process %s: timeout %q: %w", id, name, err)
+		return nil, fmt.Errorf("process %s: timeout %q: %w", id, name, err)
 	}
-	return true, nil
+	return timeout, nil
 }
 
 // lease makes a row due later and returns the whole row, or nil if another manager was faster.
@@ -116,9 +120,10 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 
 // fire calls the reaction of a process to a timeout. The row is deleted in the transaction of the
 // step, or separately if there is nothing to do.
-func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
+func (m *Manager[S]) fire(ctx context.Context, t *timeoutRow) error {
 	in := Input{ID: t.token, OccurredAt: t.at, Metadata: t.metadata, Timeout: t.name, Process: t.process.Value}
-	err := m.step(ctx, in, &t)
+	_, in.TimeoutKey, _ = m.definition.timeout(t.name)
+	err := m.step(ctx, in, t)
 	switch {
 	case err == nil, errors.Is(err, errNotSet):
 		return nil

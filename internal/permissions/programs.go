@@ -64,10 +64,8 @@ var Programs = []Program{
 	{Name: "readmodel.CreateTable", Row: "readmodel", Both: Needs{ReadModel: create}},
 	{
 		Name: "process", As: []string{"Execute, Save", "with command ids"},
-		Both: Needs{Process: "GetItem PutItem UpdateItem DeleteItem", ProcessIndex: index},
+		Both: Needs{Process: "GetItem PutItem UpdateItem DeleteItem Query", ProcessIndex: index},
 	},
-	// With Config.ExistingTables an App reads the table when the process manager is added.
-	{Name: "millrace.Process", Row: "process", Both: Needs{Process: "Query"}},
 	{Name: "process.CreateTable", Row: "process", Both: Needs{Process: create}},
 	{Name: "Backlog", Both: Needs{Process: "Scan Query UpdateItem DeleteItem"}},
 	{Name: "Backlog: Due", Row: "Backlog", Both: Needs{Process: "GetItem BatchGetItem", ProcessIndex: index}},

@@ -34,12 +34,15 @@ func (s *Scenario[S]) react(in process.Input) {
 		return
 	}
 	for _, name := range s.step.Cancelled() {
-		if s.set[name] {
+		if _, isSet := s.set[name]; isSet {
 			s.unset(name, "it was cancelled by "+s.input)
 		}
 	}
 	for _, t := range s.step.Timeouts() {
-		s.set[t.Name] = true
+		s.set[t.Name] = t.At
+		if t.At.IsZero() {
+			s.set[t.Name] = s.now.Add(t.After)
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *Scenario[S]) whyNotSet(name string) string {
 	case why != "":
 		text += " any more: " + why
 	case s.history.Len() > 0 && s.keyFrom == "":
-		text += ": events that are passed to Given set none, so begin with the When whose step sets it"
+		text += ": events that are passed to Given set none, so begin with the When whose step sets it, or pass WhenTimeout a process.Input with its OccurredAt"
 	default:
 		text += ": no step has set it"
 	}

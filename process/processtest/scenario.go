@@ -1,9 +1,11 @@
 package processtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 
@@ -27,12 +29,13 @@ type Scenario[S any] struct {
 	history    trial.History[S]
 	state      S // after all events so far
 	marshaler  cqrs.CommandEventMarshaler
-	inputs     int             // number of inputs so far
-	input      string          // the latest input, for failures
-	key        string          // id of the process, after its first input
-	keyFrom    string          // the first input with that key
-	endedBy    string          // the input that ended the process
-	set        map[string]bool // names of the timeouts that are set
+	now        time.Time            // the latest time of an input
+	inputs     int                  // number of inputs so far
+	input      string               // the latest input, for failures
+	key        string               // id of the process, after its first input
+	keyFrom    string               // the first input with that key
+	endedBy    string               // the input that ended the process
+	set        map[string]time.Time // when the timeouts are due that are set, by name
 	// Timeouts that are no longer set, and why.
 	gone   map[string]string
 	step   process.Step[S]
@@ -55,7 +58,7 @@ func Given[S any](t testing.TB, definition process.Definition[S], events ...aggr
 	t.Helper()
 	s := &Scenario[S]{
 		t: t, definition: definition, reactions: dryrun.Of(definition).(reactions[S]), history: trial.Of(definition.Aggregate()),
-		set: map[string]bool{}, gone: map[string]string{},
+		set: map[string]time.Time{}, gone: map[string]string{},
 	}
 	if err := definition.Validate(); err != nil {
 		s.fail("%v", err)
@@ -89,7 +92,8 @@ func (s *Scenario[S]) Marshaler(m cqrs.CommandEventMarshaler) *Scenario[S] {
 }
 
 // When passes an event to the process. More sets the other fields of its input, such as Source.
-// Pass it if reactions use these fields.
+// Pass it if reactions use these fields. A step is made at the time of its input, so OccurredAt
+// also decides when timeouts are due.
 func (s *Scenario[S]) When(event interface{ EventType() string }, more ...process.Input) *Scenario[S] {
 	s.t.Helper()
 	if event == nil {
@@ -160,27 +164,47 @@ func (s *Scenario[S]) event(text string, in process.Input) {
 			key, text, s.keyFrom, s.key)
 	default:
 		in.Process = key
+		s.passTo(in.OccurredAt)
 		s.react(in)
 	}
 }
 
-// WhenTimeout fires a timeout of the process with the given id. An earlier When or WhenTimeout must
-// have set it.
-func (s *Scenario[S]) WhenTimeout(name, processID string) *Scenario[S] {
+// WhenTimeout fires a timeout of the process with the given id. The name includes the key if the
+// timeout has one. An earlier When or WhenTimeout must have set it, and its input has the time at
+// which it is due by then: OccurredAt of the input whose step set it, or the latest time that the
+// scenario knows, and the duration.
+//
+// More sets the other fields of the input, such as another OccurredAt. With more, the timeout fires
+// even if the scenario has not set it, as one that was set before the scenario.
+func (s *Scenario[S]) WhenTimeout(name, processID string, more ...process.Input) *Scenario[S] {
 	s.t.Helper()
 	if !s.begin("timeout", name) {
 		return s
 	}
+	in := first(more)
+	in.ID, in.Timeout, in.Process = cmp.Or(in.ID, "timeout"), name, processID
+	due, isSet := s.set[name]
+	if in.OccurredAt.IsZero() {
+		in.OccurredAt = due
+	}
 	switch {
-	case !s.set[name]:
+	case !isSet && len(more) == 0:
 		s.fail("%s", s.whyNotSet(name))
-	case processID != s.key:
+	case s.key != "" && processID != s.key:
 		s.fail("it is one of process %q, and %s belongs to process %q: pass %[3]q to WhenTimeout", processID, s.keyFrom, s.key)
 	default:
 		s.unset(name, "it has fired in "+s.input)
-		s.react(process.Input{ID: "timeout", Timeout: name, Process: processID})
+		s.passTo(in.OccurredAt)
+		s.react(in)
 	}
 	return s
+}
+
+// passTo moves the time of the scenario forward.
+func (s *Scenario[S]) passTo(at time.Time) {
+	if at.After(s.now) {
+		s.now = at
+	}
 }
 
 // begin starts an input, unless the test has failed before.

@@ -221,7 +221,7 @@ the step was:
 		},
 		"a timeout of the past": {
 			func(t testing.TB) { processtest.Given(t, watches, Wound{}).WhenTimeout("alarm", "anna") },
-			`When 1 (timeout "alarm"): the timeout is not set: events that are passed to Given set none, so begin with the When whose step sets it; no timeout is set`,
+			`When 1 (timeout "alarm"): the timeout is not set: events that are passed to Given set none, so begin with the When whose step sets it, or pass WhenTimeout a process.Input with its OccurredAt; no timeout is set`,
 		},
 		"a timeout that was cancelled": {
 			func(t testing.TB) { started(t).When(Tock{"anna"}).WhenTimeout("alarm", "anna") },
