@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -27,6 +28,24 @@ func (c Codec) other() aggregate.Codec {
 		return aggregate.JSON
 	}
 	return c.Other
+}
+
+// Describe returns the message as which values of a Go type are encoded, or the codec to which they
+// are passed. Both are nil for a type that [Codec.CheckType] refuses.
+func (c Codec) Describe(t reflect.Type) (message protoreflect.MessageDescriptor, other aggregate.Codec) {
+	target := t
+	if t.Kind() == reflect.Pointer {
+		target = t.Elem()
+	}
+	switch shapeOf(t).kind {
+	case isOther:
+		return nil, c.other()
+	case isMessage:
+		return reflect.New(target).Interface().(proto.Message).ProtoReflect().Descriptor(), nil
+	case isWrapper:
+		return c.Describe(target.Field(0).Type)
+	}
+	return nil, nil
 }
 
 // Marshal encodes a message, a wrapper or a value of another type. Errors: a string that is not
