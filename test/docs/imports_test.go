@@ -53,6 +53,9 @@ var importers = []struct{ about, of, by string }{
 	{"programs do not compile go-cmp", module + "/internal/trial", "aggregate/aggregatetest process/processtest"},
 	{"it is for tests", module + "/aggregate/aggregatetest", ""},
 	{"it is for tests", module + "/process/processtest", ""},
+	{"applications call it", module + "/catalogue", "console catalogue/cataloguetest"},
+	{"it is for tests", module + "/catalogue/cataloguetest", ""},
+	{"programs do not compile it", "github.com/google/jsonschema-go/", ""},
 }
 
 func TestPackagesForAFewAreImportedByThem(t *testing.T) {

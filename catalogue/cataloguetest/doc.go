@@ -1,0 +1,12 @@
+// Package cataloguetest compares the events of an application with the catalogue that is committed
+// beside its code:
+//
+//	func TestTheCatalogueIsUpToDate(t *testing.T) {
+//		cataloguetest.Check(t, "docs/events", events.Catalogue)
+//	}
+//
+// The test fails if a change breaks readers of stored events, or consumers. Package catalogue lists
+// these changes. It also fails after a compatible change, until the files are written again:
+//
+//	go test -run TestTheCatalogueIsUpToDate -catalogue.update
+package cataloguetest

@@ -1,0 +1,436 @@
+package catalogue
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Change is a change of an event, a state or a message since the committed catalogue.
+type Change struct {
+	Subject string // what has changed, such as: event type "paid.v1" of aggregate type "order"
+	Field   string // the path of the field by JSON names; empty if no single field has changed
+	What    string // the change
+	Why     string // what it breaks
+	Fix     string // what to do
+	File    string // the committed file, in the folder of the catalogue
+}
+
+// String returns the whole text of a change.
+func (c Change) String() string {
+	return fmt.Sprintf("%s: %s: %s. To fix it, %s.", c.Subject, c.What, c.Why, c.Fix)
+}
+
+// IncompatibleError reports changes that break readers of stored events, or consumers.
+type IncompatibleError struct {
+	Dir     string   // the folder of the catalogue
+	Changes []Change // at least one
+}
+
+func (e *IncompatibleError) Error() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "catalogue: incompatible with the catalogue in %s, so no file was written:", e.Dir)
+	for _, change := range e.Changes {
+		fmt.Fprintf(&out, "\n- %s", change)
+	}
+	return out.String() + "\nTo accept a change, for example because nothing of its type was ever stored or sent, " +
+		"delete the file of its schema and write the catalogue again."
+}
+
+// FileError reports a committed file that is not as this package writes it.
+type FileError struct {
+	File string // the path in the folder of the catalogue
+	Err  error  // why it cannot be read
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("catalogue: %s is not a schema of a catalogue: restore it from version control, "+
+		"or delete it and write the catalogue again: %v", e.File, e.Err)
+}
+
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Difference compares a catalogue with the committed files.
+type Difference struct {
+	// Incompatible are the changes that break readers of stored events, or consumers.
+	Incompatible []Change
+	// Notes are compatible changes after which something must be done.
+	Notes []Change
+	// Stale are the paths of the files that Write would write or remove.
+	Stale []string
+	// Missing reports that the folder holds no catalogue.
+	Missing bool
+}
+
+// Compare compares the catalogue with the files in a folder. It changes nothing.
+//
+// Errors: [*FileError]; those of the file system.
+func (c *Catalogue) Compare(dir string) (Difference, error) {
+	var d Difference
+	before, err := readFiles(dir)
+	if err != nil {
+		return d, err
+	}
+	d.Missing = len(before) == 0
+	now, err := c.Files()
+	if err != nil {
+		return d, err
+	}
+	for name, data := range now {
+		if string(before[name]) != string(data) {
+			d.Stale = append(d.Stale, name)
+		}
+	}
+	for name := range before {
+		if _, ok := now[name]; !ok {
+			d.Stale = append(d.Stale, name)
+		}
+	}
+	slices.Sort(d.Stale)
+	check := check{Catalogue: c, now: map[subject]*entry{}, had: map[subject]bool{}, difference: &d}
+	for _, e := range c.all() {
+		check.now[e.subject()] = e
+	}
+	var committed []*entry
+	for _, name := range sortedKeys(before) {
+		if !strings.HasSuffix(name, ".json") || name == asyncAPIFile {
+			continue
+		}
+		e, err := parse(name, before[name])
+		if err != nil {
+			return d, err
+		}
+		committed = append(committed, e)
+		check.had[e.subject()] = true
+	}
+	for _, e := range committed {
+		check.entry(e)
+	}
+	return d, nil
+}
+
+func sortedKeys(m map[string][]byte) (keys []string) {
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// parse reads a committed schema.
+func parse(name string, data []byte) (*entry, error) {
+	s := &schema{}
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, &FileError{name, err}
+	}
+	if s.About == nil || !slices.Contains([]kind{event, state, upcaster, message}, s.About.Kind) {
+		return nil, &FileError{name, fmt.Errorf("it lacks the keyword x-millrace with a known kind")}
+	}
+	return &entry{about: *s.About, schema: s, file: name}, nil
+}
+
+// subject identifies what an entry describes. An upcaster describes the event that it reads.
+type subject struct {
+	kind        kind
+	owner, name string
+	version     int
+}
+
+func (a about) subject() subject {
+	switch a.Kind {
+	case state:
+		return subject{state, a.Aggregate, "", 0}
+	case message:
+		return subject{message, a.Channel, a.Message, a.Version}
+	}
+	return subject{event, a.Aggregate, a.Event, 0}
+}
+
+// check finds the changes since the committed entries.
+type check struct {
+	*Catalogue
+	now        map[subject]*entry
+	had        map[subject]bool
+	difference *Difference
+	missing    map[string]bool // aggregate types that were reported as missing
+}
+
+func (c *check) breaks(old *entry, field, what, why, fix string) {
+	c.difference.Incompatible = append(c.difference.Incompatible, Change{old.about.String(), field, what, why, fix, old.file})
+}
+
+func (c *check) note(old *entry, what, why, fix string) {
+	c.difference.Notes = append(c.difference.Notes, Change{old.about.String(), "", what, why, fix, old.file})
+}
+
+// entry compares a committed entry with the current one.
+func (c *check) entry(old *entry) {
+	now := c.now[old.subject()]
+	switch {
+	case now == nil && old.Kind == message:
+		c.messageGone(old)
+	case now == nil:
+		c.eventGone(old)
+	case old.Kind == message:
+		c.message(old, now)
+	case old.Kind == state:
+		c.state(old, now)
+	case old.Kind == event && now.Kind == event:
+		c.event(old, now)
+	default:
+		c.upcaster(old, now)
+	}
+}
+
+func (c *check) eventGone(old *entry) {
+	if !slices.ContainsFunc(c.aggregates, func(a *aggregateEntry) bool { return a.name == old.Aggregate }) {
+		if c.missing[old.Aggregate] {
+			return
+		}
+		if c.missing == nil {
+			c.missing = map[string]bool{}
+		}
+		c.missing[old.Aggregate] = true
+		c.difference.Incompatible = append(c.difference.Incompatible, Change{
+			Subject: fmt.Sprintf("aggregate type %q", old.Aggregate), File: old.file,
+			What: "its definition was removed", Why: "stored events of its aggregates can no longer be read",
+			Fix: fmt.Sprintf("add the definition to Config.Definitions, or delete the folder aggregates/%s if all its aggregates were deleted", folderOf(old.file)),
+		})
+		return
+	}
+	name := old.Event
+	if old.Kind == upcaster {
+		c.breaks(old, "", "its upcaster was removed", "stored events of this type can no longer be read",
+			"restore the upcaster, and keep it for as long as such events are stored")
+		return
+	}
+	fix := fmt.Sprintf("add an upcaster to Definition.WithUpcasters: aggregate.Upcast(%q, func(old %s) NewEvent { ... }), "+
+		"or aggregate.Drop(%[1]q) if it has no meaning any more", name, oldTypeName(old))
+	if to := c.renamedTo(old); to != "" {
+		fix = fmt.Sprintf("add aggregate.Rename(%q, %q) to Definition.WithUpcasters if that is its new name, "+
+			"or another upcaster for %[1]q", name, to)
+	}
+	c.breaks(old, "", "the event type was removed, and no upcaster reads it",
+		"loads of aggregates with such events fail, and consumers do not handle them", fix)
+}
+
+// folderOf returns the folder of an aggregate for one of its files.
+func folderOf(file string) string {
+	folder, _, _ := strings.Cut(strings.TrimPrefix(file, "aggregates/"), "/")
+	return folder
+}
+
+// renamedTo returns the new event type that has the fields of a removed one; empty if it is not one
+// alone.
+func (c *check) renamedTo(old *entry) (name string) {
+	for s, e := range c.now {
+		if s.kind != event || s.owner != old.Aggregate || e.Kind != event || c.had[s] || e.Codec != old.Codec {
+			continue
+		}
+		if len(differences(old.schema, c.standalone(e))) == 0 {
+			if name != "" {
+				return ""
+			}
+			name = e.Event
+		}
+	}
+	return name
+}
+
+func (c *check) event(old, now *entry) {
+	name := old.Event
+	version := fmt.Sprintf("give the changed type the name %q and add aggregate.Upcast(%q, func(old %s) %s { ... }) to Definition.WithUpcasters",
+		nextVersion(name), name, oldTypeName(old), bareTypeName(now.GoType))
+	if old.Codec != now.Codec {
+		c.breaks(old, "", fmt.Sprintf("the codec was %s and is %s", old.Codec, now.Codec),
+			"stored events can only be decoded by the codec that wrote them",
+			"restore the codec, or "+version+", with Upcaster.WithCodec and the former codec")
+		return
+	}
+	c.payload(old, differences(old.schema, c.standalone(now)), "stored events", version)
+}
+
+// payload reports differences that stored payloads do not allow. Version says how to make a new
+// version.
+func (c *check) payload(old *entry, diffs []diff, payloads, version string) {
+	for _, d := range diffs {
+		switch field := d.where(); d.kind {
+		case removed:
+			c.breaks(old, d.field, field+" was removed", payloads+" have it, and consumers that read it find nothing",
+				"restore the field, or "+version)
+		case renamed:
+			c.breaks(old, d.field, fmt.Sprintf("%s was renamed to %q", field, d.new), payloads+" have the former name, which is ignored",
+				fmt.Sprintf("restore the name by a tag (json:%q), or %s", d.old, version))
+		case added:
+			c.breaks(old, d.field, "the required "+strings.TrimPrefix(field, "the ")+" was added", payloads+" lack it, and are read with its zero value",
+				fmt.Sprintf("make it optional by a tag if the zero value is right for them (json:%q), or %s", lastName(d.field)+",omitzero", version))
+		case nowRequired:
+			c.breaks(old, d.field, field+" is now required", payloads+" may lack it",
+				"restore omitempty or omitzero in its tag, or "+version)
+		case retyped:
+			c.breaks(old, d.field, fmt.Sprintf("%s was %s and is %s", field, d.old, d.new),
+				payloads+" have the former type, which cannot be decoded or has another meaning", "restore the type, or "+version)
+		case nowNotNull:
+			c.breaks(old, d.field, field+" does not allow null any more", payloads+" may have null, which cannot be decoded",
+				"restore the pointer, or "+version)
+		}
+	}
+}
+
+// where names the field of a difference.
+func (d diff) where() string {
+	if d.field == "" {
+		return "the payload"
+	}
+	return "the field " + strconv.Quote(d.field)
+}
+
+// lastName returns the name of the last field of a path.
+func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
+// upcaster checks an event that an upcaster reads now, or has read before.
+func (c *check) upcaster(old, now *entry) {
+	if now.Kind != upcaster {
+		return
+	}
+	if old.Kind == upcaster {
+		if !slices.Equal(old.UpcastTo, now.UpcastTo) {
+			c.note(old, fmt.Sprintf("its upcaster returned %s and returns %s", list(old.UpcastTo), list(now.UpcastTo)),
+				"snapshots and read models were stored with the former result",
+				"increase repository.Config.SnapshotSchema and rebuild the read models")
+		}
+		return
+	}
+	read := now
+	if now.Renames {
+		read = c.now[subject{event, now.Aggregate, now.UpcastTo[0], 0}]
+	}
+	if read == nil || read.schema.Protobuf == nil && read.Codec != "json" || read.GoType == "" {
+		return
+	}
+	if read.Kind == event {
+		if read.Codec == old.Codec {
+			c.payload(old, differences(old.schema, c.standalone(read)), "stored events", fmt.Sprintf(
+				"use aggregate.Upcast(%q, func(old %s) %s { ... }) in place of aggregate.Rename", old.Event, oldTypeName(old), bareTypeName(read.GoType)))
+		}
+		return
+	}
+	if read.Codec != "json" || old.Codec != "json" {
+		return
+	}
+	for _, d := range readDifferences(old.schema, c.standalone(read)) {
+		switch field := d.where(); d.kind {
+		case added, addedOptional:
+			c.breaks(old, d.field, "its upcaster reads "+field, "stored events lack this field, so it has its zero value",
+				"read the fields that stored events have; "+old.file+" lists them")
+		case retyped:
+			c.breaks(old, d.field, "its upcaster reads "+field+" as "+d.new, "stored events have "+d.old,
+				"read it with the type that stored events have")
+		case nowNotNull:
+			c.breaks(old, d.field, "its upcaster reads "+field+" as a type without null", "stored events may have null, which cannot be decoded",
+				"read it as a pointer")
+		}
+	}
+}
+
+// state reports a changed state. It breaks nothing, since loads can replay the events.
+func (c *check) state(old, now *entry) {
+	diffs := differences(old.schema, c.standalone(now))
+	if old.Codec == now.Codec && len(diffs) == 0 {
+		return
+	}
+	what := fmt.Sprintf("the codec was %s and is %s", old.Codec, now.Codec)
+	if old.Codec == now.Codec {
+		var fields []string
+		for _, d := range diffs {
+			if where := d.where(); !slices.Contains(fields, where) {
+				fields = append(fields, where)
+			}
+		}
+		what = strings.Join(fields, ", ") + " changed"
+	}
+	c.note(old, what, "snapshots hold the former state",
+		"increase repository.Config.SnapshotSchema, so that loads ignore these snapshots and replay the events; "+
+			"aggregates whose old events were truncated cannot be loaded then")
+}
+
+func (c *check) messageGone(old *entry) {
+	for s := range c.now {
+		if s.kind == message && s.owner == old.Channel && s.name == old.Message && s.version > old.Version {
+			c.note(old, "this version was removed", fmt.Sprintf("consumers have to read version %d", s.version),
+				"check that no consumer reads the former version before you deploy")
+			return
+		}
+	}
+	c.breaks(old, "", "the message was removed", "other programs still use it",
+		fmt.Sprintf("restore the message, or declare a later version of it in Config.Channels; "+
+			"delete %s if no program uses it any more", old.file))
+}
+
+func (c *check) message(old, now *entry) {
+	next := old.Version + 1
+	for s := range c.now {
+		if s.kind == message && s.owner == old.Channel && s.name == old.Message {
+			next = max(next, s.version+1)
+		}
+	}
+	version := fmt.Sprintf("declare the changed message with Version: %d", next)
+	if old.Address != now.Address {
+		c.breaks(old, "", fmt.Sprintf("the address was %q and is %q", old.Address, now.Address), "other programs use the former address",
+			"restore the address, or declare a second channel until all of them use the new address")
+	}
+	if old.Codec != now.Codec {
+		c.breaks(old, "", fmt.Sprintf("the codec was %s and is %s", old.Codec, now.Codec), "other programs decode the former format",
+			"restore the codec, or "+version)
+		return
+	}
+	diffs := differences(old.schema, c.standalone(now))
+	c.payload(old, diffs, "former messages", version)
+	for _, d := range diffs {
+		switch field := d.where(); d.kind {
+		case nowOptional:
+			c.breaks(old, d.field, field+" is no longer required", "other programs may rely on it",
+				"remove omitempty and omitzero from its tag, or "+version)
+		case nowNull:
+			c.breaks(old, d.field, field+" allows null now", "other programs may not accept null", "restore the type, or "+version)
+		}
+	}
+}
+
+var versionEnd = regexp.MustCompile(`^(.*v)([0-9]+)$`)
+
+// nextVersion returns the name of the next version of an event type.
+func nextVersion(name string) string {
+	if match := versionEnd.FindStringSubmatch(name); match != nil {
+		if n, err := strconv.Atoi(match[2]); err == nil {
+			return match[1] + strconv.Itoa(n+1)
+		}
+	}
+	return name + ".v2"
+}
+
+// bareTypeName returns the name of a Go type without its package.
+func bareTypeName(goType string) string { return goType[strings.LastIndexByte(goType, '.')+1:] }
+
+// oldTypeName proposes a name for the Go type of stored events.
+func oldTypeName(old *entry) string {
+	name := bareTypeName(old.GoType)
+	if name == "" {
+		return "oldEvent"
+	}
+	version := "Old"
+	if match := versionEnd.FindStringSubmatch(old.Event); match != nil {
+		version = "V" + match[2]
+	}
+	return strings.ToLower(name[:1]) + name[1:] + version
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "no known event type"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,425 @@
+package catalogue_test
+
+import (
+	"bytes"
+	"encoding/gob"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/aggregate/protobuf"
+	"github.com/millrace-dev/millrace/catalogue"
+)
+
+const newVersion = `give the changed type the name "order.placed.v2" and add ` +
+	`aggregate.Upcast("order.placed.v1", func(old placedV1) placed { ... }) to Definition.WithUpcasters.`
+
+func TestChangesOfFieldsThatAreIncompatible(t *testing.T) {
+	t.Parallel()
+	type line struct {
+		Name string `json:"name"`
+	}
+	for name, test := range map[string]struct {
+		before, after any
+		want          []string
+	}{
+		"removed": {struct{ A, B string }{}, struct{ A string }{}, []string{
+			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+		}},
+		"renamed": {struct{ A, B string }{}, struct{ A, C string }{}, []string{
+			`the field "B" was renamed to "C": stored events have the former name, which is ignored. To fix it, restore the name by a tag (json:"B"), or ` + newVersion,
+		}},
+		"added": {struct{ A string }{}, struct {
+			A string
+			B int `json:"b"`
+		}{}, []string{
+			`the required field "b" was added: stored events lack it, and are read with its zero value. ` +
+				`To fix it, make it optional by a tag if the zero value is right for them (json:"b,omitzero"), or ` + newVersion,
+		}},
+		"required": {struct {
+			A string `json:",omitempty"`
+		}{}, struct{ A string }{}, []string{
+			`the field "A" is now required: stored events may lack it. To fix it, restore omitempty or omitzero in its tag, or ` + newVersion,
+		}},
+		"another type": {struct{ A string }{}, struct{ A int }{}, []string{
+			`the field "A" was string and is integer (int64): stored events have the former type, which cannot be decoded or has another meaning. ` +
+				`To fix it, restore the type, or ` + newVersion,
+		}},
+		"no null": {struct{ A *string }{}, struct{ A string }{}, []string{
+			`the field "A" does not allow null any more: stored events may have null, which cannot be decoded. To fix it, restore the pointer, or ` + newVersion,
+		}},
+		"nested": {struct{ Lines []line }{}, struct{ Lines []struct{} }{}, []string{
+			`the field "Lines[].name" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+		}},
+		"whole": {struct{}{}, []int{}, []string{
+			`the payload was object and is array: stored events have the former type, which cannot be decoded or has another meaning. To fix it, restore the type, or ` + newVersion,
+		}},
+		"two": {struct{ A, B string }{}, struct{}{}, []string{
+			`the field "A" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := compare(t, placedAs(test.before), placedAs(test.after))
+			for i := range test.want {
+				test.want[i] = `event type "order.placed.v1" of aggregate type "order": ` + test.want[i]
+			}
+			assert.Equal(t, test.want, texts(d.Incompatible))
+			for _, c := range d.Incompatible {
+				assert.Equal(t, "aggregates/order/events/order.placed.v1.json", c.File)
+			}
+		})
+	}
+}
+
+func TestTypesThatStoredValuesDoNotFit(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		before, after any
+		want          []string // the differences; none if it is compatible
+	}{
+		"a larger integer":          {struct{ A int32 }{}, struct{ A int64 }{}, nil},
+		"a larger signed integer":   {struct{ A uint32 }{}, struct{ A int64 }{}, nil},
+		"a smaller integer":         {struct{ A int64 }{}, struct{ A int32 }{}, []string{`the field "A" was integer (int64) and is integer (int32)`}},
+		"an unsigned integer":       {struct{ A int32 }{}, struct{ A uint64 }{}, []string{`the field "A" was integer (int32) and is integer (uint64)`}},
+		"as large and signed":       {struct{ A uint64 }{}, struct{ A int64 }{}, []string{`the field "A" was integer (uint64) and is integer (int64)`}},
+		"a larger float":            {struct{ A float32 }{}, struct{ A float64 }{}, nil},
+		"a float":                   {struct{ A int }{}, struct{ A float64 }{}, []string{`the field "A" was integer (int64) and is number (double)`}},
+		"a named type":              {struct{ A string }{}, struct{ A text }{}, nil},
+		"a pointer":                 {struct{ A string }{}, struct{ A *string }{}, nil},
+		"a time":                    {struct{ A string }{}, struct{ A time.Time }{}, []string{`the field "A" was string and is string (date-time)`}},
+		"bytes":                     {struct{ A []byte }{}, struct{ A []uint16 }{}, []string{`the field "A" was string (base64) and is array`}},
+		"anything":                  {struct{ A string }{}, struct{ A any }{}, []string{`the field "A" was string and is any JSON`}},
+		"the elements of a list":    {struct{ A []string }{}, struct{ A []int }{}, []string{`the field "A[]" was string and is integer (int64)`}},
+		"the values of a map":       {struct{ A map[string]string }{}, struct{ A map[string]int }{}, []string{`the field "A{}" was string and is integer (int64)`}},
+		"the keys of a map":         {struct{ A map[string]int }{}, struct{ A map[int]int }{}, []string{`the field "A" was map and is map with the keys ^-?[0-9]+$`}},
+		"the length of an array":    {struct{ A [2]int }{}, struct{ A [3]int }{}, []string{`the field "A" was array of 2 and is array of 3`}},
+		"an array":                  {struct{ A []int }{}, struct{ A [3]int }{}, []string{`the field "A" was array and is array of 3`}},
+		"a struct instead of a map": {struct{ A map[string]int }{}, struct{ A struct{} }{}, []string{`the field "A" was map and is object`}},
+		"a recursive type":          {chain{}, otherChain{}, []string{`the field "Next.Value" was string and is integer (int64)`}},
+		"an optional field": {struct{ A string }{}, struct {
+			A string
+			B string `json:",omitzero"`
+			C *int
+			D []string
+		}{}, nil},
+		"a field that becomes optional": {struct{ A string }{}, struct {
+			A string `json:",omitempty"`
+		}{}, nil},
+		"another order": {struct{ A, B string }{}, struct{ B, A string }{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := compare(t, placedAs(test.before), placedAs(test.after))
+			var what []string
+			for _, c := range d.Incompatible {
+				what = append(what, c.What)
+			}
+			assert.Equal(t, test.want, what)
+		})
+	}
+}
+
+type (
+	text  string
+	chain struct {
+		Next *link
+	}
+	link struct {
+		Value string
+		Next  *link
+	}
+	otherChain struct{ Next *otherLink }
+	otherLink  struct {
+		Value int
+		Next  *otherLink
+	}
+)
+
+func TestARemovedEventTypeNeedsAnUpcaster(t *testing.T) {
+	t.Parallel()
+	before := configOf(define(placed{}, paid{}))
+	d := compare(t, before, configOf(define(paid{})))
+	assert.Equal(t, []string{
+		`event type "order.placed.v1" of aggregate type "order": the event type was removed, and no upcaster reads it: ` +
+			`loads of aggregates with such events fail, and consumers do not handle them. To fix it, add an upcaster to Definition.WithUpcasters: ` +
+			`aggregate.Upcast("order.placed.v1", func(old placedV1) NewEvent { ... }), or aggregate.Drop("order.placed.v1") if it has no meaning any more.`,
+	}, texts(d.Incompatible))
+
+	d = compare(t, before, configOf(define(placed{}, settled{})))
+	assert.Equal(t, []string{
+		`event type "order.paid.v1" of aggregate type "order": the event type was removed, and no upcaster reads it: ` +
+			`loads of aggregates with such events fail, and consumers do not handle them. To fix it, ` +
+			`add aggregate.Rename("order.paid.v1", "order.settled.v1") to Definition.WithUpcasters if that is its new name, or another upcaster for "order.paid.v1".`,
+	}, texts(d.Incompatible))
+
+	type old struct{ Customer string }
+	for name, u := range map[string]aggregate.Upcaster{
+		"upcast": aggregate.Upcast("order.placed.v1", func(o old) placedV2 { return placedV2{o.Customer, "EUR"} }),
+		"split":  aggregate.Split("order.placed.v1", func(old) (aggregate.Events[order], error) { return nil, nil }),
+		"drop":   aggregate.Drop("order.placed.v1"),
+		"raw":    aggregate.UpcastRaw("order.placed.v1", func([]byte) ([]aggregate.EncodedEvent, error) { return nil, nil }),
+	} {
+		after := configOf(define(placedV2{}, paid{}).WithUpcasters(u))
+		d = compare(t, before, after)
+		assert.Empty(t, d.Incompatible, name)
+		assert.NotEmpty(t, d.Stale, name)
+
+		d = compare(t, after, configOf(define(placedV2{}, paid{})))
+		assert.Equal(t, []string{
+			`event type "order.placed.v1" of aggregate type "order": its upcaster was removed: stored events of this type can no longer be read. ` +
+				`To fix it, restore the upcaster, and keep it for as long as such events are stored.`,
+		}, texts(d.Incompatible), name)
+	}
+}
+
+func TestAnUpcasterReadsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	before := configOf(define(placed{}))
+	type (
+		wrongName struct{ Client string }
+		wrongType struct{ Customer int }
+		otherCase struct {
+			Customer string `json:"customer"`
+		}
+	)
+	after := func(u aggregate.Upcaster) catalogue.Config {
+		return configOf(define(placedV2{}, paid{}).WithUpcasters(u))
+	}
+	d := compare(t, before, after(aggregate.Upcast("order.placed.v1", func(wrongName) placedV2 { return placedV2{} })))
+	assert.Equal(t, []string{
+		`event type "order.placed.v1" of aggregate type "order": its upcaster reads the field "Client": stored events lack this field, so it has its zero value. ` +
+			`To fix it, read the fields that stored events have; aggregates/order/events/order.placed.v1.json lists them.`,
+	}, texts(d.Incompatible))
+	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(wrongType) placedV2 { return placedV2{} })))
+	assert.Equal(t, []string{
+		`event type "order.placed.v1" of aggregate type "order": its upcaster reads the field "Customer" as integer (int64): stored events have string. ` +
+			`To fix it, read it with the type that stored events have.`,
+	}, texts(d.Incompatible))
+	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(otherCase) placedV2 { return placedV2{} })))
+	assert.Empty(t, d.Incompatible)
+
+	d = compare(t, before, after(aggregate.Rename("order.placed.v1", "order.placed.v2")))
+	assert.Equal(t, []string{
+		`event type "order.placed.v1" of aggregate type "order": the required field "Currency" was added: stored events lack it, and are read with its zero value. ` +
+			`To fix it, make it optional by a tag if the zero value is right for them (json:"Currency,omitzero"), ` +
+			`or use aggregate.Upcast("order.placed.v1", func(old placedV1) placedV2 { ... }) in place of aggregate.Rename.`,
+	}, texts(d.Incompatible))
+	d = compare(t, configOf(define(paid{})), configOf(define(settled{}).WithUpcasters(aggregate.Rename("order.paid.v1", "order.settled.v1"))))
+	assert.Empty(t, d.Incompatible)
+}
+
+func TestAnotherResultOfAnUpcasterIsNoted(t *testing.T) {
+	t.Parallel()
+	before := configOf(define(paid{}, settled{}).WithUpcasters(aggregate.Rename("order.done.v1", "order.paid.v1")))
+	after := configOf(define(paid{}, settled{}).WithUpcasters(aggregate.Rename("order.done.v1", "order.settled.v1")))
+	d := compare(t, before, after)
+	assert.Empty(t, d.Incompatible)
+	assert.Equal(t, []string{
+		`event type "order.done.v1" of aggregate type "order": its upcaster returned order.paid.v1 and returns order.settled.v1: ` +
+			`snapshots and read models were stored with the former result. To fix it, increase repository.Config.SnapshotSchema and rebuild the read models.`,
+	}, texts(d.Notes))
+}
+
+func TestAnotherCodecIsIncompatible(t *testing.T) {
+	t.Parallel()
+	before, after := configOf(define(placed{})), configOf(define(placed{}).WithCodec(gobCodec{}))
+	d := compare(t, before, after)
+	assert.Equal(t, []string{
+		`event type "order.placed.v1" of aggregate type "order": the codec was json and is catalogue_test.gobCodec: ` +
+			`stored events can only be decoded by the codec that wrote them. To fix it, restore the codec, or give the changed type the name "order.placed.v2" and add ` +
+			`aggregate.Upcast("order.placed.v1", func(old placedV1) placed { ... }) to Definition.WithUpcasters, with Upcaster.WithCodec and the former codec.`,
+	}, texts(d.Incompatible))
+	assert.Empty(t, compare(t, after, after).Incompatible)
+	// JSON of types that are no messages.
+	assert.Empty(t, compare(t, before, configOf(define(placed{}).WithCodec(protobuf.Codec{}))).Incompatible)
+}
+
+// gobCodec is a codec that a catalogue does not know.
+type gobCodec struct{}
+
+func (gobCodec) Marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	err := gob.NewEncoder(&out).Encode(v)
+	return out.Bytes(), err
+}
+
+func (gobCodec) Unmarshal(data []byte, v any) error {
+	return gob.NewDecoder(bytes.NewReader(data)).Decode(v)
+}
+
+func TestARemovedDefinitionIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	d := compare(t, configOf(define(placed{}, paid{})), catalogue.Config{})
+	assert.Equal(t, []string{
+		`aggregate type "order": its definition was removed: stored events of its aggregates can no longer be read. To fix it, ` +
+			`add the definition to Config.Definitions, or delete the folder aggregates/order if all its aggregates were deleted.`,
+	}, texts(d.Incompatible))
+}
+
+func TestAChangedStateIsNoted(t *testing.T) {
+	t.Parallel()
+	type other struct{ Customer string }
+	before, after := configOf(define(placed{})), configOf(define(placed{}))
+	after.As = map[reflect.Type]reflect.Type{reflect.TypeFor[order](): reflect.TypeFor[other]()}
+	d := compare(t, before, after)
+	assert.Empty(t, d.Incompatible)
+	assert.Equal(t, []string{
+		`the state of aggregate type "order": the field "customer", the field "paid", the field "Customer" changed: snapshots hold the former state. ` +
+			`To fix it, increase repository.Config.SnapshotSchema, so that loads ignore these snapshots and replay the events; ` +
+			`aggregates whose old events were truncated cannot be loaded then.`,
+	}, texts(d.Notes))
+	assert.Empty(t, compare(t, before, before).Notes)
+}
+
+func TestCompatibleChangesNeedOnlyNewFiles(t *testing.T) {
+	t.Parallel()
+	d := compare(t, configOf(define(placed{})), configOf(define(placed{}, paid{})))
+	assert.Empty(t, d.Incompatible)
+	assert.Equal(t, []string{"README.md", "aggregates/order.md", "aggregates/order/events/order.paid.v1.json", "asyncapi.json"}, d.Stale)
+	assert.False(t, d.Missing)
+}
+
+func channel(m ...catalogue.Message) catalogue.Config {
+	return catalogue.Config{Channels: []catalogue.Channel{{Name: "public", Address: "shop.public", Messages: m}}}
+}
+
+func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
+	t.Parallel()
+	type (
+		one  struct{ A string }
+		two  struct{ A, B string }
+		more struct {
+			A string
+			B string `json:",omitzero"`
+		}
+		less struct {
+			A string `json:",omitempty"`
+		}
+		null struct{ A *string }
+	)
+	before := channel(catalogue.Message{Name: "placed", Payload: one{}})
+	subject := `message "placed" version 1 of channel "public": `
+	for name, test := range map[string]struct {
+		after []catalogue.Message
+		want  []string
+		notes []string
+	}{
+		"optional field": {[]catalogue.Message{{Name: "placed", Payload: more{}}}, nil, nil},
+		"required field": {[]catalogue.Message{{Name: "placed", Payload: two{}}}, []string{
+			subject + `the required field "B" was added: former messages lack it, and are read with its zero value. To fix it, ` +
+				`make it optional by a tag if the zero value is right for them (json:"B,omitzero"), or declare the changed message with Version: 2.`,
+		}, nil},
+		"no longer required": {[]catalogue.Message{{Name: "placed", Payload: less{}}}, []string{
+			subject + `the field "A" is no longer required: other programs may rely on it. To fix it, ` +
+				`remove omitempty and omitzero from its tag, or declare the changed message with Version: 2.`,
+		}, nil},
+		"null": {[]catalogue.Message{{Name: "placed", Payload: null{}}}, []string{
+			subject + `the field "A" allows null now: other programs may not accept null. To fix it, restore the type, or declare the changed message with Version: 2.`,
+		}, nil},
+		"new version beside it": {[]catalogue.Message{{Name: "placed", Payload: one{}}, {Name: "placed", Version: 2, Payload: two{}}}, nil, nil},
+		"new version": {[]catalogue.Message{{Name: "placed", Version: 2, Payload: two{}}}, nil, []string{
+			subject + `this version was removed: consumers have to read version 2. To fix it, check that no consumer reads the former version before you deploy.`,
+		}},
+		"removed": {nil, []string{
+			subject + `the message was removed: other programs still use it. To fix it, restore the message, ` +
+				`or declare a later version of it in Config.Channels; delete channels/public/placed.v1.json if no program uses it any more.`,
+		}, nil},
+		"codec": {[]catalogue.Message{{Name: "placed", Payload: one{}, Codec: gobCodec{}}}, []string{
+			subject + `the codec was json and is catalogue_test.gobCodec: other programs decode the former format. ` +
+				`To fix it, restore the codec, or declare the changed message with Version: 2.`,
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := compare(t, before, channel(test.after...))
+			assert.Equal(t, test.want, texts(d.Incompatible))
+			assert.Equal(t, test.notes, texts(d.Notes))
+		})
+	}
+	moved := channel(catalogue.Message{Name: "placed", Payload: one{}})
+	moved.Channels[0].Address = "shop.v2"
+	assert.Equal(t, []string{
+		subject + `the address was "shop.public" and is "shop.v2": other programs use the former address. ` +
+			`To fix it, restore the address, or declare a second channel until all of them use the new address.`,
+	}, texts(compare(t, before, moved).Incompatible))
+}
+
+func TestAnIncompatibleCatalogueIsNotWritten(t *testing.T) {
+	t.Parallel()
+	dir := write(t, placedAs(struct{ A, B string }{}))
+	before := readFile(t, dir, "aggregates/order/events/order.placed.v1.json")
+	after := placedAs(struct{ A string }{})
+	err := catalogue.Write(dir, after)
+	var incompatible *catalogue.IncompatibleError
+	require.ErrorAs(t, err, &incompatible)
+	assert.Len(t, incompatible.Changes, 1)
+	assert.EqualError(t, err, "catalogue: incompatible with the catalogue in "+dir+", so no file was written:\n- "+incompatible.Changes[0].String()+
+		"\nTo accept a change, for example because nothing of its type was ever stored or sent, delete the file of its schema and write the catalogue again.")
+	assert.Equal(t, before, readFile(t, dir, "aggregates/order/events/order.placed.v1.json"))
+
+	require.NoError(t, os.Remove(filepath.Join(dir, filepath.FromSlash(incompatible.Changes[0].File))))
+	require.NoError(t, catalogue.Write(dir, after), "the change was accepted")
+	assert.NotEqual(t, before, readFile(t, dir, "aggregates/order/events/order.placed.v1.json"))
+}
+
+func TestAFileThatWasEditedIsReported(t *testing.T) {
+	t.Parallel()
+	c, err := catalogue.New(configOf(define(placed{})))
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		`{"type": "object"}`:                  `it lacks the keyword x-millrace with a known kind`,
+		`{`:                                   `unexpected end of JSON input`,
+		`{"properties": [1]}`:                 `not an object`,
+		`{"x-millrace": {"kind": "nothing"}}`: `it lacks the keyword x-millrace with a known kind`,
+		`null`:                                `it lacks the keyword x-millrace with a known kind`,
+	} {
+		dir := write(t, configOf(define(placed{})))
+		name := "aggregates/order/events/order.placed.v1.json"
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600))
+		_, err := c.Compare(dir)
+		var file *catalogue.FileError
+		require.ErrorAs(t, err, &file, text)
+		assert.EqualError(t, err, "catalogue: "+name+" is not a schema of a catalogue: restore it from version control, "+
+			"or delete it and write the catalogue again: "+want)
+		require.ErrorAs(t, c.Write(dir), &file)
+	}
+}
+
+func TestWriteRemovesFilesOfRemovedEventsAlone(t *testing.T) {
+	t.Parallel()
+	dir := write(t, configOf(define(placed{}, paid{})))
+	own := filepath.Join(dir, "aggregates", "notes.md")
+	require.NoError(t, os.WriteFile(own, []byte("# Notes\n"), 0o600))
+	require.NoError(t, os.Remove(filepath.Join(dir, "aggregates", "order", "events", "order.paid.v1.json")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "aggregates", "old.md"), []byte(readFile(t, dir, "aggregates/order.md")), 0o600))
+
+	c, err := catalogue.New(configOf(define(placed{})))
+	require.NoError(t, err)
+	require.NoError(t, c.Write(dir))
+	assert.FileExists(t, own)
+	assert.NoFileExists(t, filepath.Join(dir, "aggregates", "old.md"))
+	d, err := c.Compare(dir)
+	require.NoError(t, err)
+	assert.Empty(t, d)
+}
+
+func TestLineEndsDoNotMatter(t *testing.T) {
+	t.Parallel()
+	dir := write(t, configOf(define(placed{})))
+	name := filepath.Join(dir, "aggregates", "order.md")
+	data := bytes.ReplaceAll([]byte(readFile(t, dir, "aggregates/order.md")), []byte("\n"), []byte("\r\n"))
+	require.NoError(t, os.WriteFile(name, data, 0o600))
+	c, err := catalogue.New(configOf(define(placed{})))
+	require.NoError(t, err)
+	d, err := c.Compare(dir)
+	require.NoError(t, err)
+	assert.Empty(t, d)
+}

@@ -1,0 +1,303 @@
+package catalogue
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// diff is a difference between two schemas.
+type diff struct {
+	kind     diffKind
+	field    string // the path, empty for the whole payload
+	old, new string // the types
+}
+
+type diffKind int
+
+const (
+	removed       diffKind = iota // a field
+	added                         // a required field
+	addedOptional                 // a field that is not required
+	retyped                       // a field
+	nowNull                       // the field allows null
+	nowNotNull
+	nowOptional
+	nowRequired
+	renamed // a field: old and new are its names
+)
+
+// differences compares two schemas with the references of documents of their own.
+func differences(old, current *schema) []diff {
+	if old.Protobuf != nil || current.Protobuf != nil {
+		return protobufDifferences(old.Protobuf, current.Protobuf)
+	}
+	c := comparison{oldRoot: old, newRoot: current, seen: map[[2]*schema]bool{}}
+	c.compare("", old, current)
+	return c.diffs
+}
+
+// readDifferences compares a schema with the type as which its payloads are decoded. The case of
+// names does not matter, as in encoding/json.
+func readDifferences(old, read *schema) []diff {
+	c := comparison{oldRoot: old, newRoot: read, seen: map[[2]*schema]bool{}, reading: true}
+	c.compare("", old, read)
+	return c.diffs
+}
+
+type comparison struct {
+	oldRoot, newRoot *schema
+	reading          bool
+	seen             map[[2]*schema]bool
+	diffs            []diff
+}
+
+func (c *comparison) add(kind diffKind, field, old, current string) {
+	c.diffs = append(c.diffs, diff{kind, field, old, current})
+}
+
+// resolve follows references, and separates null from the other alternative.
+func resolve(root, s *schema) (of *schema, null bool) {
+	for range mostNested {
+		switch {
+		case s.Ref == "#":
+			s = root
+		case s.Ref != "":
+			s = cmp.Or(root.Defs.get(strings.TrimPrefix(s.Ref, "#/$defs/")), &schema{})
+		case len(s.AnyOf) > 0:
+			next := &schema{}
+			for _, one := range s.AnyOf {
+				if slices.Equal(one.Type, kinds{"null"}) {
+					null = true
+				} else {
+					next = one
+				}
+			}
+			s = next
+		default:
+			return s, null || slices.Contains(s.Type, "null") || len(s.Type) == 0
+		}
+	}
+	return &schema{}, true
+}
+
+func (c *comparison) compare(path string, old, current *schema) {
+	old, oldNull := resolve(c.oldRoot, old)
+	current, newNull := resolve(c.newRoot, current)
+	if c.seen[[2]*schema{old, current}] {
+		return
+	}
+	c.seen[[2]*schema{old, current}] = true
+	if from, to := kindText(old), kindText(current); from != to && !widens(old, current) {
+		c.add(retyped, path, from, to)
+		return
+	}
+	if oldNull && !newNull {
+		c.add(nowNotNull, path, "", "")
+	}
+	if !oldNull && newNull {
+		c.add(nowNull, path, "", "")
+	}
+	if old.Items != nil && current.Items != nil {
+		c.compare(path+"[]", old.Items, current.Items)
+	}
+	if old.AdditionalProperties != nil && current.AdditionalProperties != nil {
+		c.compare(path+"{}", old.AdditionalProperties, current.AdditionalProperties)
+	}
+	c.fields(path, old, current)
+}
+
+func (c *comparison) fields(path string, old, current *schema) {
+	if path != "" {
+		path += "."
+	}
+	var gone, come []property
+	for _, field := range old.Properties {
+		now := c.find(current.Properties, field.name)
+		if now == nil {
+			gone = append(gone, field)
+			continue
+		}
+		c.compare(path+field.name, field.schema, now)
+		before, after := slices.Contains(old.Required, field.name), slices.Contains(current.Required, field.name)
+		switch {
+		case before && !after && !isNullable(c.newRoot, now):
+			c.add(nowOptional, path+field.name, "", "")
+		case after && !before && !isNullable(c.oldRoot, field.schema):
+			c.add(nowRequired, path+field.name, "", "")
+		}
+	}
+	for _, field := range current.Properties {
+		if c.find(old.Properties, field.name) == nil {
+			come = append(come, field)
+		}
+	}
+	if !c.reading && len(gone) == 1 && len(come) == 1 && c.equal(gone[0].schema, come[0].schema) {
+		c.add(renamed, path+gone[0].name, gone[0].name, come[0].name)
+		return
+	}
+	for _, field := range gone {
+		c.add(removed, path+field.name, "", "")
+	}
+	for _, field := range come {
+		kind := addedOptional
+		if slices.Contains(current.Required, field.name) {
+			kind = added
+		}
+		of, _ := resolve(c.newRoot, field.schema)
+		c.add(kind, path+field.name, "", kindText(of))
+	}
+}
+
+func (c *comparison) find(in properties, name string) *schema {
+	found := in.get(name)
+	for _, one := range in {
+		if found == nil && c.reading && strings.EqualFold(one.name, name) {
+			found = one.schema
+		}
+	}
+	return found
+}
+
+func isNullable(root, s *schema) bool {
+	_, null := resolve(root, s)
+	return null
+}
+
+func (c *comparison) equal(old, current *schema) bool {
+	of := comparison{oldRoot: c.oldRoot, newRoot: c.newRoot, seen: map[[2]*schema]bool{}}
+	of.compare("", old, current)
+	return len(of.diffs) == 0
+}
+
+// kindText returns the type of a schema, without that of its parts and without null.
+func kindText(s *schema) string {
+	var texts []string
+	for _, one := range s.Type {
+		switch {
+		case one == null:
+			continue
+		case one == "array" && s.MinItems != nil:
+			one = fmt.Sprintf("array of %d", *s.MinItems)
+		case one == "object" && s.AdditionalProperties != nil:
+			one = "map"
+			if s.PropertyNames != nil {
+				one += " with the keys " + s.PropertyNames.Pattern
+			}
+		case cmp.Or(s.Format, s.ContentEncoding) != "":
+			one += " (" + cmp.Or(s.Format, s.ContentEncoding) + ")"
+		}
+		texts = append(texts, one)
+	}
+	if len(texts) == 0 {
+		return "any JSON"
+	}
+	return strings.Join(texts, " or ")
+}
+
+// widens reports whether each integer of an old format is one of the new format.
+func widens(old, current *schema) bool {
+	from, to := bits(old.Format), bits(current.Format)
+	switch {
+	case from.size == 0 || to.size == 0:
+		return old.Format == "float" && current.Format == "double"
+	case from.unsigned && !to.unsigned:
+		return to.size > from.size
+	}
+	return from.unsigned == to.unsigned && to.size >= from.size
+}
+
+type integerFormat struct {
+	size     int
+	unsigned bool
+}
+
+func bits(format string) (of integerFormat) {
+	name, unsigned := strings.CutPrefix(format, "u")
+	if _, err := fmt.Sscanf(name, "int%d", &of.size); err != nil {
+		return integerFormat{}
+	}
+	of.unsigned = unsigned
+	return of
+}
+
+// protobufDifferences compares messages by the numbers of their fields, as their binary form does.
+func protobufDifferences(old, current *protobufMessages) (diffs []diff) {
+	if old == nil || current == nil {
+		return []diff{{kind: retyped, old: protobufText(old), new: protobufText(current)}}
+	}
+	seen := map[string]bool{}
+	var compare func(path, from, to string)
+	compare = func(path, from, to string) {
+		if seen[from+" "+to] {
+			return
+		}
+		seen[from+" "+to] = true
+		before, after := old.message(from), current.message(to)
+		for _, f := range before.Fields {
+			now := after.field(f.Number)
+			where := strings.TrimPrefix(path+"."+f.Name, ".")
+			if now == nil {
+				diffs = append(diffs, diff{kind: removed, field: where})
+				continue
+			}
+			if now.Required && !f.Required {
+				diffs = append(diffs, diff{kind: nowRequired, field: where})
+			}
+			fromType, toType := elementOf(f.Type), elementOf(now.Type)
+			if old.has(fromType) && current.has(toType) && strings.TrimSuffix(f.Type, fromType) == strings.TrimSuffix(now.Type, toType) {
+				compare(where, fromType, toType)
+			} else if f.Type != now.Type {
+				diffs = append(diffs, diff{kind: retyped, field: where, old: f.Type, new: now.Type})
+			}
+		}
+		for _, f := range after.Fields {
+			if before.field(f.Number) == nil {
+				kind := addedOptional
+				if f.Required {
+					kind = added
+				}
+				diffs = append(diffs, diff{kind: kind, field: strings.TrimPrefix(path+"."+f.Name, "."), new: f.Type})
+			}
+		}
+	}
+	compare("", old.Message, current.Message)
+	return diffs
+}
+
+func protobufText(m *protobufMessages) string {
+	if m == nil {
+		return "JSON"
+	}
+	return "message " + m.Message
+}
+
+// elementOf returns the type of the elements of a list or map.
+func elementOf(text string) string {
+	text = strings.TrimPrefix(text, "repeated ")
+	if _, value, isMap := strings.Cut(text, ", "); isMap {
+		return strings.TrimSuffix(value, ">")
+	}
+	return text
+}
+
+func (m *protobufMessages) message(name string) protobufMessage {
+	for _, one := range m.Messages {
+		if one.Name == name {
+			return one
+		}
+	}
+	return protobufMessage{}
+}
+
+func (m *protobufMessages) has(name string) bool { return m.message(name).Name != "" }
+
+func (m protobufMessage) field(number int32) *protobufField {
+	for i := range m.Fields {
+		if m.Fields[i].Number == number {
+			return &m.Fields[i]
+		}
+	}
+	return nil
+}
