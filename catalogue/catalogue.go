@@ -18,6 +18,7 @@ type Catalogue struct {
 	channels   []*channelEntry
 	inference  *inference
 	names      map[structKey]string // of the definitions in schemas
+	found      map[subject]Entry    // the event types
 }
 
 // aggregateEntry describes an aggregate type.
@@ -111,7 +112,23 @@ func New(config Config) (*Catalogue, error) {
 	slices.SortFunc(c.channels, func(a, b *channelEntry) int { return strings.Compare(a.Name, b.Name) })
 	c.nameDefinitions()
 	c.nameFiles()
-	return c, nil
+	return c, c.addEntries()
+}
+
+// addEntries encodes the schemas of the event types, for Event.
+func (c *Catalogue) addEntries() error {
+	c.found = map[subject]Entry{}
+	for _, e := range c.all() {
+		if e.Kind != event && e.Kind != upcaster {
+			continue
+		}
+		data, err := document(c.standalone(e))
+		if err != nil {
+			return fmt.Errorf("catalogue: encode the schema of %s: %w", e.about, err)
+		}
+		c.found[e.subject()] = Entry{e.Aggregate, e.Event, e.Kind == upcaster, e.UpcastTo, data}
+	}
+	return nil
 }
 
 func (c *Catalogue) addAggregate(definition describer) error {
@@ -316,21 +333,9 @@ type Entry struct {
 	Schema []byte
 }
 
-// Event returns an event type of an aggregate type. It reports false if the catalogue lacks it.
+// Event returns an event type of an aggregate type. It reports false if the catalogue lacks it. The
+// caller must not change the result.
 func (c *Catalogue) Event(aggregateType, eventType string) (Entry, bool) {
-	for _, a := range c.aggregates {
-		if a.name != aggregateType {
-			continue
-		}
-		for _, e := range append(slices.Clone(a.events), a.upcasters...) {
-			if e.Event != eventType {
-				continue
-			}
-			data, err := document(c.standalone(e))
-			return Entry{
-				AggregateType: a.name, EventType: e.Event, Upcast: e.Kind == upcaster, UpcastTo: slices.Clone(e.UpcastTo), Schema: data,
-			}, err == nil
-		}
-	}
-	return Entry{}, false
+	e, ok := c.found[subject{event, aggregateType, eventType, 0}]
+	return e, ok
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/catalogue"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
@@ -52,6 +53,10 @@ type Config struct {
 
 	// Topics are topics to list in addition to those with a repository or a consumer group.
 	Topics []string
+
+	// Catalogue has the schemas of events. The type of an event links to its schema. Default: no
+	// links.
+	Catalogue *catalogue.Catalogue
 
 	// AllowActions allows actions on groups, read models and process managers, see [Action]. It
 	// requires Authorize and Logger. Default: the console only reads.

@@ -7,6 +7,7 @@ var Views = map[string]any{
 	"`api/topic`":      topicView{},
 	"`api/aggregates`": aggregatesView{},
 	"`api/aggregate`":  timelineView{},
+	"`api/schema`":     schemaView{},
 	"`api/tail`":       tailView{},
 	"`api/groups`":     groupsView{},
 	"`api/group`":      groupView{},

@@ -9,6 +9,7 @@ func init() {
 		{name: "topic", template: "topic", load: (*reading).topic, shared: true, refreshes: true},
 		{name: "aggregates", template: "aggregates", load: (*reading).aggregates},
 		{name: "aggregate", template: "aggregate", load: (*reading).timeline},
+		{name: "schema", template: "schema", load: (*reading).schema},
 		{name: "tail", template: "tail", load: (*reading).tail},
 		{name: "groups", template: "groups", load: (*reading).groups, shared: true, refreshes: true},
 		{name: "group", template: "group", load: (*reading).group, shared: true, refreshes: true},

@@ -117,6 +117,8 @@ type eventView struct {
 	Correlation      string      `json:"correlation_id"`
 	Causation        string      `json:"causation_id"`
 	Payload          payloadView `json:"payload"`
+	// Schema is the path of the page of the event type, if the catalogue has it.
+	Schema string `json:"schema,omitempty"`
 
 	// State is the state after the event, and Changes are its differences to the state before. Only
 	// the page of an aggregate has them.
@@ -143,12 +145,13 @@ func (c *Console) eventFull(ctx context.Context, r *journal.Record, full bool) e
 	v.Metadata, v.MetadataWithheld = c.metadata(r.Aggregate, r.Number, r.EventType, r.Metadata)
 	shown := aggregate.Metadata(v.Metadata)
 	v.Correlation, v.Causation = shown.CorrelationID(), shown.CausationID()
+	v.Schema = c.schemaPath(r.Aggregate.Type, v.EventType)
 	plain, err := c.config.Journal.Decode(ctx, r)
 	if err != nil {
 		v.Payload = payloadView{Bytes: len(r.Payload), Withheld: undecodable(r, err)}
 		return v
 	}
-	v.EventType = plain.EventType
+	v.EventType, v.Schema = plain.EventType, c.schemaPath(r.Aggregate.Type, plain.EventType)
 	v.Payload = c.show(Payload{Kind: EventPayload, Aggregate: r.Aggregate, Number: r.Number, Type: plain.EventType, Data: plain.Payload}, len(r.Payload), full)
 	return v
 }
