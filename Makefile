@@ -8,6 +8,7 @@ SOAK_DELIVERIES       ?= 400000
 SOAK_EVENTS           ?= 100000
 SOAK_SEED             ?= 1
 CHAOS_MINUTES         ?= 3
+BROKER_EVENTS ?= 100000
 CHAOS_SEED            ?= 1
 SCALE                 ?=
 PEERS                 ?=
@@ -67,6 +68,9 @@ soak: ## Commit a million times and deliver 400,000 times amid faults, rebuild a
 	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestAReadModelIsBuiltAnew -v ./projection/readmodel -rebuild.events=$(SOAK_EVENTS)
 
 .PHONY: chaos
+brokers: ## Forward 100,000 events to each broker, while processes are killed (BROKER_EVENTS)
+	MILLRACE_FORWARD_EVENTS=$(BROKER_EVENTS) go test -count=1 -timeout 4h -v ./test/brokers | grep -E '^ *(---|forward_test|ok|FAIL|Error|Messages)'
+
 chaos: $(EMULATOR) ## Kill consumer processes at random, and print what was lost (CHAOS_MINUTES, CHAOS_SEED)
 	@go build -o bin/chaos ./test/cmd/chaos
 	$(EMULATOR) -- bin/chaos -minutes $(CHAOS_MINUTES) -seed $(CHAOS_SEED)

@@ -22,11 +22,11 @@ import (
 
 // Metadata keys of messages.
 const (
-	NameKey           = envelope.NameKey           // the name of the message
-	SchemaVersionKey  = "schema_version"           // decimal, from 1
-	KeyKey            = "key"                      // for the broker: the id of the aggregate
-	OccurredAtKey     = envelope.OccurredAtKey     // RFC 3339 with milliseconds, UTC
-	SequenceNumberKey = envelope.SequenceNumberKey // decimal, from 1
+	NameKey           = "name"            // the name of the message
+	SchemaVersionKey  = "schema_version"  // decimal, from 1
+	KeyKey            = "key"             // for the broker: the id of the aggregate
+	OccurredAtKey     = "occurred_at"     // RFC 3339 with milliseconds, UTC
+	SequenceNumberKey = "sequence_number" // decimal, from 1
 )
 
 // ErrNoRecord reports a message that does not come from a subscriber of package subscriber.

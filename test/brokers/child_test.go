@@ -62,7 +62,8 @@ func client(url string) *dynamodb.Client {
 
 func appConfig() millrace.Config {
 	return millrace.Config{
-		Prefix: "shop-", Journal: journal.Config{Layout: journal.Packed, Shards: 2}, Logger: watermill.NewSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
+		Prefix: "shop-", Journal: journal.Config{Layout: journal.Packed, Shards: 2},
+		Logger: watermill.NewSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
 		Subscriber: func(_ string, c *subscriber.Config) {
 			c.Timing.LeaseDuration = 3 * time.Second // soon after a process was killed, the next takes over
 			c.MaxNackResendSleep = time.Second

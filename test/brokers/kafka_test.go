@@ -2,7 +2,6 @@ package brokers
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 	"sync/atomic"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -21,13 +21,11 @@ type kafkaCluster struct {
 	t       *testing.T
 	cluster *kfake.Cluster
 	down    atomic.Bool
-	read    []chan *message.Message
+	next    [partitions]int64 // offsets of the next messages to read
 	taken   []*message.Message
 }
 
 const partitions = 4
-
-var errDown = errors.New("down")
 
 func newKafka(t *testing.T) broker {
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "orders"))
@@ -36,38 +34,38 @@ func newKafka(t *testing.T) broker {
 	b := &kafkaCluster{t: t, cluster: cluster}
 	cluster.Control(func(r kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
-		if b.down.Load() && (r.Key() == int16(kmsg.Produce) || r.Key() == int16(kmsg.Metadata)) {
-			return nil, errDown, true // closes the connection
-		}
-		if produce, ok := r.(*kmsg.ProduceRequest); ok {
+		produce, ok := r.(*kmsg.ProduceRequest)
+		switch {
+		case !ok:
+		case b.down.Load():
+			return refused(produce), nil, true
+		default:
 			setEpoch(produce)
 		}
 		return nil, nil, false
 	})
-	consumer, err := sarama.NewConsumer(cluster.ListenAddrs(), nil)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, consumer.Close()) })
-	for p := range int32(partitions) {
-		of, err := consumer.ConsumePartition("orders", p, sarama.OffsetOldest)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = of.Close() })
-		read := make(chan *message.Message, 1<<20)
-		b.read = append(b.read, read)
-		go func() {
-			for raw := range of.Messages() {
-				msg, err := kafka.DefaultMarshaler{}.Unmarshal(raw)
-				if err != nil {
-					panic(err)
-				}
-				read <- msg
-			}
-		}()
-	}
 	return b
 }
 
-// setEpoch sets the epoch of the partition's leader in each batch to -1, which the cluster requires.
-// A real broker accepts any value, and overwrites it.
+// refused returns the reply of a broker that cannot reach its replicas. An error would close the
+// connection, but then this cluster would hang if the client had sent more requests.
+func refused(r *kmsg.ProduceRequest) kmsg.Response {
+	reply := r.ResponseKind().(*kmsg.ProduceResponse) //nolint:forcetypeassert // it always is
+	for _, topic := range r.Topics {
+		of := kmsg.NewProduceResponseTopic()
+		of.Topic = topic.Topic
+		for _, p := range topic.Partitions {
+			failed := kmsg.NewProduceResponseTopicPartition()
+			failed.Partition, failed.ErrorCode = p.Partition, int16(sarama.ErrNotEnoughReplicas)
+			of.Partitions = append(of.Partitions, failed)
+		}
+		reply.Topics = append(reply.Topics, of)
+	}
+	return reply
+}
+
+// setEpoch sets the epoch of the partition's leader in each batch to -1, which this cluster
+// requires. A real broker accepts any value, and overwrites it.
 func setEpoch(r *kmsg.ProduceRequest) {
 	for _, topic := range r.Topics {
 		for _, p := range topic.Partitions {
@@ -87,22 +85,26 @@ func (b *kafkaCluster) outage(d time.Duration) {
 }
 
 func (b *kafkaCluster) all() []*message.Message {
-	for _, read := range b.read {
-		for len(read) > 0 {
-			b.taken = append(b.taken, <-read)
-		}
-	}
-	return b.taken
-}
-
-func (b *kafkaCluster) accepted() (count int) {
 	client, err := sarama.NewClient(b.cluster.ListenAddrs(), nil)
 	require.NoError(b.t, err)
-	defer func() { require.NoError(b.t, client.Close()) }()
+	consumer, err := sarama.NewConsumerFromClient(client)
+	require.NoError(b.t, err)
 	for p := range int32(partitions) {
 		end, err := client.GetOffset("orders", p, sarama.OffsetNewest)
 		require.NoError(b.t, err)
-		count += int(end)
+		if b.next[p] == end {
+			continue
+		}
+		of, err := consumer.ConsumePartition("orders", p, b.next[p])
+		require.NoError(b.t, err)
+		for ; b.next[p] < end; b.next[p]++ {
+			msg, err := kafka.DefaultMarshaler{}.Unmarshal(await.Receive(b.t, of.Messages(), "a message"))
+			require.NoError(b.t, err)
+			b.taken = append(b.taken, msg)
+		}
+		require.NoError(b.t, of.Close())
 	}
-	return count
+	require.NoError(b.t, consumer.Close())
+	require.NoError(b.t, client.Close())
+	return b.taken
 }

@@ -77,5 +77,3 @@ func (b *natsServer) all() []*message.Message {
 	}
 	return b.taken
 }
-
-func (b *natsServer) accepted() int { return len(b.all()) }

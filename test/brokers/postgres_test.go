@@ -65,5 +65,3 @@ func (b *database) all() (all []*message.Message) {
 	require.NoError(b.t, rows.Err())
 	return all
 }
-
-func (b *database) accepted() int { return len(b.all()) }

@@ -70,8 +70,6 @@ func (b *queue) all() (all []*message.Message) {
 	return all
 }
 
-func (b *queue) accepted() int { return len(b.all()) }
-
 // uuidAttribute is the attribute in which Watermill's Pub/Sub for SQS stores the UUID.
 const uuidAttribute = "_watermill_message_uuid"
 

@@ -204,7 +204,7 @@ func (a *application) consume() {
 		}
 	}
 	a.join(subscriber.Config{ConsumerGroup: "handles"}, fail("", ""))
-	a.join(subscriber.Config{ConsumerGroup: "begins-now", Start: subscriber.Now()}, fail("", ""))
+	a.join(subscriber.Config{ConsumerGroup: "begins-now", Start: subscriber.Now(), NoReplay: true}, fail("", ""))
 	a.join(subscriber.Config{ConsumerGroup: "blocks", Timing: subscriber.Timing{BehindAfter: time.Millisecond}}, fail("small", ""))
 	a.join(subscriber.Config{ConsumerGroup: "parks", Failures: subscriber.Park(1)}, fail("small", ""))
 	a.join(subscriber.Config{ConsumerGroup: "skips", Failures: subscriber.Skip(1)}, fail("small", ""))

@@ -9,10 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/forward"
 )
 
-// OverKafka publishes with the key as the partition key. It waits for all replicas.
+// OverKafka publishes with the key as the partition key. It waits for all replicas, and sends one
+// request at a time to a broker, so that a repeated request is not overtaken.
 func OverKafka(brokers []string, logger watermill.LoggerAdapter) (message.Publisher, error) {
 	config := kafka.DefaultSaramaSyncPublisherConfig()
 	config.Producer.RequiredAcks = sarama.WaitForAll
+	config.Net.MaxOpenRequests = 1
 	return kafka.NewPublisher(kafka.PublisherConfig{
 		Brokers: brokers, OverwriteSaramaConfig: config,
 		Marshaler: kafka.NewWithPartitioningMarshaler(forward.Key),
