@@ -305,34 +305,34 @@ func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
 		}
 		null struct{ A *string }
 	)
-	before := channel(catalogue.Message{Name: "placed", Payload: one{}})
+	before := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
 	subject := `message "placed" version 1 of channel "public": `
 	for name, test := range map[string]struct {
 		after []catalogue.Message
 		want  []string
 		notes []string
 	}{
-		"optional field": {[]catalogue.Message{{Name: "placed", Payload: more{}}}, nil, nil},
-		"required field": {[]catalogue.Message{{Name: "placed", Payload: two{}}}, []string{
+		"optional field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[more]()}}, nil, nil},
+		"required field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[two]()}}, []string{
 			subject + `the required field "B" was added: former messages lack it, and are read with its zero value. To fix it, ` +
 				`make it optional by a tag if the zero value is right for them (json:"B,omitzero"), or declare the changed message with Version: 2.`,
 		}, nil},
-		"no longer required": {[]catalogue.Message{{Name: "placed", Payload: less{}}}, []string{
+		"no longer required": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[less]()}}, []string{
 			subject + `the field "A" is no longer required: other programs may rely on it. To fix it, ` +
 				`remove omitempty and omitzero from its tag, or declare the changed message with Version: 2.`,
 		}, nil},
-		"null": {[]catalogue.Message{{Name: "placed", Payload: null{}}}, []string{
+		"null": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[null]()}}, []string{
 			subject + `the field "A" allows null now: other programs may not accept null. To fix it, restore the type, or declare the changed message with Version: 2.`,
 		}, nil},
-		"new version beside it": {[]catalogue.Message{{Name: "placed", Payload: one{}}, {Name: "placed", Version: 2, Payload: two{}}}, nil, nil},
-		"new version": {[]catalogue.Message{{Name: "placed", Version: 2, Payload: two{}}}, nil, []string{
+		"new version beside it": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one]()}, {Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, nil},
+		"new version": {[]catalogue.Message{{Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, []string{
 			subject + `this version was removed: consumers have to read version 2. To fix it, check that no consumer reads the former version before you deploy.`,
 		}},
 		"removed": {nil, []string{
 			subject + `the message was removed: other programs still use it. To fix it, restore the message, ` +
 				`or declare a later version of it in Config.Channels; delete channels/public/placed.v1.json if no program uses it any more.`,
 		}, nil},
-		"codec": {[]catalogue.Message{{Name: "placed", Payload: one{}, Codec: gobCodec{}}}, []string{
+		"codec": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one](), Codec: gobCodec{}}}, []string{
 			subject + `the codec was json and is catalogue_test.gobCodec: other programs decode the former format. ` +
 				`To fix it, restore the codec, or declare the changed message with Version: 2.`,
 		}, nil},
@@ -344,7 +344,7 @@ func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
 			assert.Equal(t, test.notes, texts(d.Notes))
 		})
 	}
-	moved := channel(catalogue.Message{Name: "placed", Payload: one{}})
+	moved := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
 	moved.Channels[0].Address = "shop.v2"
 	assert.Equal(t, []string{
 		subject + `the address was "shop.public" and is "shop.v2": other programs use the former address. ` +
