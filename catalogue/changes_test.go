@@ -160,6 +160,11 @@ func TestARemovedEventTypeNeedsAnUpcaster(t *testing.T) {
 			`add aggregate.Rename("order.paid.v1", "order.settled.v1") to Definition.WithUpcasters if that is its new name, or another upcaster for "order.paid.v1".`,
 	}, texts(d.Incompatible))
 
+	// The new type was there before.
+	d = compare(t, configOf(define(placed{}, paid{}, settled{})), configOf(define(placed{}, settled{})))
+	require.Len(t, d.Incompatible, 1)
+	assert.Contains(t, d.Incompatible[0].Fix, `aggregate.Upcast("order.paid.v1", func(old paidV1) NewEvent { ... })`)
+
 	type old struct{ Customer string }
 	for name, u := range map[string]aggregate.Upcaster{
 		"upcast": aggregate.Upcast("order.placed.v1", func(o old) placedV2 { return placedV2{o.Customer, "EUR"} }),
@@ -344,6 +349,14 @@ func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
 			assert.Equal(t, test.notes, texts(d.Notes))
 		})
 	}
+	d := compare(t, channel(catalogue.Message{Name: "placed", Version: 3, Type: reflect.TypeFor[one]()}),
+		channel(catalogue.Message{Name: "placed", Version: 2, Type: reflect.TypeFor[one]()}))
+	require.Len(t, d.Incompatible, 1)
+	assert.Equal(t, "the message was removed", d.Incompatible[0].What, "an earlier version does not replace it")
+	d = compare(t, before, channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[two]()}, catalogue.Message{Name: "placed", Version: 5, Type: reflect.TypeFor[two]()}))
+	require.Len(t, d.Incompatible, 1)
+	assert.Contains(t, d.Incompatible[0].Fix, "with Version: 6", "the next free version")
+
 	moved := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
 	moved.Channels[0].Address = "shop.v2"
 	assert.Equal(t, []string{
