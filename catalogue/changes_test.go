@@ -3,6 +3,7 @@ package catalogue_test
 import (
 	"bytes"
 	"encoding/gob"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -210,6 +211,22 @@ func TestAnUpcasterReadsWhatIsStored(t *testing.T) {
 	}, texts(d.Incompatible))
 	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(otherCase) placedV2 { return placedV2{} })))
 	assert.Empty(t, d.Incompatible)
+
+	type anything struct{ Customer any }
+	for name, u := range map[string]aggregate.Upcaster{
+		"any":        aggregate.Upcast("order.placed.v1", func(any) placedV2 { return placedV2{} }),
+		"a map":      aggregate.Upcast("order.placed.v1", func(map[string]any) placedV2 { return placedV2{} }),
+		"texts":      aggregate.Upcast("order.placed.v1", func(map[string]string) placedV2 { return placedV2{} }),
+		"raw JSON":   aggregate.Upcast("order.placed.v1", func(json.RawMessage) placedV2 { return placedV2{} }),
+		"any field":  aggregate.Upcast("order.placed.v1", func(anything) placedV2 { return placedV2{} }),
+		"a pointer":  aggregate.Upcast("order.placed.v1", func(*otherCase) placedV2 { return placedV2{} }),
+		"no content": aggregate.Upcast("order.placed.v1", func(struct{}) placedV2 { return placedV2{} }),
+	} {
+		assert.Empty(t, compare(t, before, after(u)).Incompatible, name)
+	}
+	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(map[string]int) placedV2 { return placedV2{} })))
+	require.Len(t, d.Incompatible, 1)
+	assert.Equal(t, `its upcaster reads the field "Customer" as integer (int64)`, d.Incompatible[0].What)
 
 	d = compare(t, before, after(aggregate.Rename("order.placed.v1", "order.placed.v2")))
 	assert.Equal(t, []string{

@@ -90,8 +90,14 @@ func (c *comparison) compare(path string, old, current *schema) {
 	}
 	c.seen[[2]*schema{old, current}] = true
 	if from, to := kindText(old), kindText(current); from != to && !widens(old, current) {
-		c.add(retyped, path, from, to)
-		return
+		if c.reading && (from == anyJSON || to == anyJSON) {
+			return
+		}
+		if !c.reading || !reads(from, to) {
+			c.add(retyped, path, from, to)
+			return
+		}
+		c.readAsMap(path, old, current)
 	}
 	if oldNull && !newNull {
 		c.add(nowNotNull, path, "", "")
@@ -106,6 +112,31 @@ func (c *comparison) compare(path string, old, current *schema) {
 		c.compare(path+"{}", old.AdditionalProperties, current.AdditionalProperties)
 	}
 	c.fields(path, old, current)
+}
+
+// reads reports whether values of a type can also be read as another type without a loss.
+func reads(from, to string) bool {
+	switch {
+	case strings.HasPrefix(from, "integer"):
+		return strings.HasPrefix(to, "number")
+	case strings.HasPrefix(from, "number"):
+		return to == "number"
+	case strings.HasPrefix(from, "string"):
+		return to == "string"
+	case strings.HasPrefix(from, "array"):
+		return to == "array"
+	}
+	return from == "object" && to == "map"
+}
+
+// readAsMap compares the fields of an object with the values of a map.
+func (c *comparison) readAsMap(path string, old, as *schema) {
+	if as.AdditionalProperties == nil {
+		return
+	}
+	for _, field := range old.Properties {
+		c.compare(strings.TrimPrefix(path+"."+field.name, "."), field.schema, as.AdditionalProperties)
+	}
 }
 
 func (c *comparison) fields(path string, old, current *schema) {
@@ -171,6 +202,8 @@ func (c *comparison) equal(old, current *schema) bool {
 	return len(of.diffs) == 0
 }
 
+const anyJSON = "any JSON"
+
 // kindText returns the type of a schema, without that of its parts and without null.
 func kindText(s *schema) string {
 	var texts []string
@@ -191,7 +224,7 @@ func kindText(s *schema) string {
 		texts = append(texts, one)
 	}
 	if len(texts) == 0 {
-		return "any JSON"
+		return anyJSON
 	}
 	return strings.Join(texts, " or ")
 }

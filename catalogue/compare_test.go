@@ -38,3 +38,26 @@ func TestMessagesAreComparedByTheNumbersOfTheirFields(t *testing.T) {
 		assert.Equal(t, test.want, differences(test.before, test.after), name)
 	}
 }
+
+func TestReadingOldPayloadsAsOtherTypes(t *testing.T) {
+	t.Parallel()
+	list := func(items *schema) *schema { return &schema{Type: kinds{"array", null}, Items: items} }
+	text, whole := &schema{Type: kinds{"string"}}, &schema{Type: kinds{"integer"}, Format: "int64"}
+	two := 2
+	for name, test := range map[string]struct {
+		before, as *schema
+		want       []diff
+	}{
+		"a time as text":         {&schema{Type: kinds{"string"}, Format: "date-time"}, text, nil},
+		"text as a time":         {text, &schema{Type: kinds{"string"}, Format: "date-time"}, []diff{{retyped, "", "string", "string (date-time)"}}},
+		"an integer as a number": {whole, &schema{Type: kinds{"number"}, Format: "double"}, nil},
+		"a number as an integer": {&schema{Type: kinds{"number"}, Format: "double"}, whole, []diff{{retyped, "", "number (double)", "integer (int64)"}}},
+		"a float as any number":  {&schema{Type: kinds{"number"}, Format: "double"}, &schema{Type: kinds{"number"}}, nil},
+		"an array as a list":     {&schema{Type: kinds{"array"}, Items: text, MinItems: &two, MaxItems: &two}, list(text), []diff{{kind: nowNull}}},
+		"elements":               {&schema{Type: kinds{"array"}, Items: text, MinItems: &two, MaxItems: &two}, list(whole), []diff{{kind: nowNull}, {retyped, "[]", "string", "integer (int64)"}}},
+		"null":                   {&schema{Type: kinds{"string", null}, Format: "date-time"}, text, []diff{{kind: nowNotNull}}},
+		"anything":               {&schema{}, text, nil},
+	} {
+		assert.Equal(t, test.want, readDifferences(test.before, test.as), name)
+	}
+}

@@ -225,7 +225,7 @@ func (p *page) typeOf(s *schema) string {
 		texts = append(texts, p.kindOf(s, one))
 	}
 	if len(texts) == 0 {
-		return "any JSON"
+		return anyJSON
 	}
 	return strings.Join(texts, " or ")
 }
