@@ -398,6 +398,16 @@ func changed(r *rand.Rand, of reflect.Type) reflect.Type {
 			if !f.Anonymous {
 				f.Tag = ""
 			}
+		case 5:
+			switch {
+			case f.Anonymous:
+			case f.Type.Kind() == reflect.Pointer:
+				f.Type = f.Type.Elem()
+			case f.Type.Kind() == reflect.Array:
+				f.Type = reflect.ArrayOf(f.Type.Len()+1, f.Type.Elem())
+			case f.Type.Kind() == reflect.Map:
+				f.Type = reflect.MapOf(mapKeys[r.IntN(len(mapKeys))], f.Type.Elem())
+			}
 		}
 		fields = append(fields, f)
 	}
