@@ -195,7 +195,7 @@ func (c *Catalogue) addChannel(channel Channel) error {
 		if e.title == "" {
 			e.title = m.Name
 		}
-		if err := c.describe(e, m.Codec, reflect.TypeOf(m.Payload)); err != nil {
+		if err := c.describe(e, m.Codec, m.Type); err != nil {
 			return err
 		}
 		of.messages = append(of.messages, e)

@@ -23,7 +23,13 @@ import (
 
 // shop is a configuration with everything that a catalogue can contain.
 func shop() catalogue.Config {
-	type placedV0 struct{ Client string }
+	type (
+		upcastOnly struct{ Name string }
+		placedV0   struct {
+			Client string
+			Only   upcastOnly
+		}
+	)
 	return catalogue.Config{
 		Title: "Shop", Version: "2.1.0", Description: "An online shop.",
 		Definitions: []aggregate.AnyDefinition{
@@ -38,10 +44,10 @@ func shop() catalogue.Config {
 		},
 		Channels: []catalogue.Channel{
 			{Name: "public", Address: "shop.public", Title: "Public messages", Description: "What others may read.", Messages: []catalogue.Message{
-				{Name: "OrderPlaced", Payload: publicPlaced{}, Title: "An order was placed", Description: "Sent once."},
-				{Name: "OrderPlaced", Version: 2, Payload: &publicPlaced{}},
+				{Name: "OrderPlaced", Type: reflect.TypeFor[publicPlaced](), Title: "An order was placed", Description: "Sent once."},
+				{Name: "OrderPlaced", Version: 2, Type: reflect.TypeFor[*publicPlaced]()},
 			}},
-			{Name: "commands", Receives: true, Messages: []catalogue.Message{{Name: "Place", Payload: placed{}}}},
+			{Name: "commands", Receives: true, Messages: []catalogue.Message{{Name: "Place", Type: reflect.TypeFor[placed]()}}},
 		},
 	}
 }
@@ -164,6 +170,7 @@ Go type `+"`catalogue_test.placedV0`"+`, [schema](order/events/order.placed.v0.j
 | field | type |
 |---|---|
 | `+"`Client`"+` | string |
+| `+"`Only`"+` | [upcastOnly](#upcastonly) |
 
 ### order.put.v1
 
@@ -199,6 +206,12 @@ Go type `+"`catalogue_test.order`"+`, [schema](order/state.json).
 | `+"`at`"+` | string (date-time) | always |
 | `+"`size`"+` | object | always |
 | `+"`size.width`"+` | integer (int64) | always |
+
+### upcastOnly
+
+| field | type |
+|---|---|
+| `+"`Name`"+` | string |
 `, page)
 }
 
@@ -221,6 +234,8 @@ func TestTypesOfTheSameNameHaveTheirPackages(t *testing.T) {
 	schemas := readJSON(t, []byte(files["asyncapi.json"]))["components"].(map[string]any)["schemas"].(map[string]any)
 	assert.Contains(t, schemas, "types.catalogue_test.Point")
 	assert.Contains(t, schemas, "types.image.Point")
+	assert.NotContains(t, schemas, "types.upcastOnly", "no channel has it")
+	assert.NotContains(t, files["aggregates/order/events/order.placed.v0.json"], `"required"`, "an upcaster reads what there is")
 }
 
 func TestProtocolBuffersAreDescribedByTheirFields(t *testing.T) {
@@ -309,7 +324,7 @@ func TestTheAsyncAPIDocument(t *testing.T) {
 
 func TestFaultsOfAConfigurationAreRefused(t *testing.T) {
 	t.Parallel()
-	message := catalogue.Message{Name: "m", Payload: 1}
+	message := catalogue.Message{Name: "m", Type: reflect.TypeFor[int]()}
 	channel := func(name string, m ...catalogue.Message) catalogue.Config {
 		return catalogue.Config{Channels: []catalogue.Channel{{Name: name, Messages: m}}}
 	}
@@ -318,9 +333,9 @@ func TestFaultsOfAConfigurationAreRefused(t *testing.T) {
 		`Definitions[1] is the second definition of the aggregate type "order": pass the one that programs use`:                 configOf(define(placed{}), define(paid{})),
 		`Definitions[0] is a catalogue_test.opaque without the method Describe: use an aggregate.Definition, or add the method`: configOf(opaque{define(placed{})}),
 		`Channels[0].Name is empty: set a name`:                                                               channel(""),
-		`Channels[0].Messages[0].Name is empty: set a name`:                                                   channel("c", catalogue.Message{Payload: 1}),
-		`Channels[0].Messages[0].Payload is nil: pass an example, such as OrderPlaced{}`:                      channel("c", catalogue.Message{Name: "m"}),
-		`Channels[0].Messages[0].Version is -1: use a positive number`:                                        channel("c", catalogue.Message{Name: "m", Payload: 1, Version: -1}),
+		`Channels[0].Messages[0].Name is empty: set a name`:                                                   channel("c", catalogue.Message{Type: reflect.TypeFor[int]()}),
+		`Channels[0].Messages[0].Type is nil: pass the Go type, such as reflect.TypeFor[OrderPlaced]()`:       channel("c", catalogue.Message{Name: "m"}),
+		`Channels[0].Messages[0].Version is -1: use a positive number`:                                        channel("c", catalogue.Message{Name: "m", Type: reflect.TypeFor[int](), Version: -1}),
 		`Channels[0].Messages[1] is the second message "m" of version 1: increase the version of one of them`: channel("c", message, message),
 		`Channels[1].Name "c" is taken by another channel: use different names`:                               {Channels: []catalogue.Channel{{Name: "c"}, {Name: "c"}}},
 		`Channels[0].Name "order" is the channel of an aggregate type: use another name, and set Address`: {
@@ -351,7 +366,7 @@ func TestATypeThatJSONCannotEncodeIsNamed(t *testing.T) {
 	assert.EqualError(t, err, `catalogue: invalid aggregate definition "order": event type "order.broken.v1" (catalogue_test.broken): `+
 		`field Lines.Done is a chan bool, which JSON cannot hold: leave it out`)
 
-	_, err = catalogue.New(catalogue.Config{Channels: []catalogue.Channel{{Name: "c", Messages: []catalogue.Message{{Name: "m", Payload: broken{}}}}}})
+	_, err = catalogue.New(catalogue.Config{Channels: []catalogue.Channel{{Name: "c", Messages: []catalogue.Message{{Name: "m", Type: reflect.TypeFor[broken]()}}}}})
 	var failed *catalogue.TypeError
 	require.ErrorAs(t, err, &failed)
 	assert.EqualError(t, err, `catalogue: message "m" version 1 of channel "c": field "Lines[].Done" has the type chan bool: `+
@@ -379,7 +394,7 @@ func TestAnEventIsFoundByItsType(t *testing.T) {
 func TestNamesThatDifferInCaseHaveTheirOwnFiles(t *testing.T) {
 	t.Parallel()
 	files := filesOf(t, catalogue.Config{Channels: []catalogue.Channel{{Name: "c", Messages: []catalogue.Message{
-		{Name: "Moved", Payload: 1}, {Name: "moved", Payload: ""}, {Name: "a/../b", Payload: ""}, {Name: "Größe", Payload: ""},
+		{Name: "Moved", Type: reflect.TypeFor[int]()}, {Name: "moved", Type: reflect.TypeFor[string]()}, {Name: "a/../b", Type: reflect.TypeFor[string]()}, {Name: "Größe", Type: reflect.TypeFor[string]()},
 	}}, {Name: ".."}}})
 	folded := map[string]string{}
 	for name := range files {
@@ -391,14 +406,14 @@ func TestNamesThatDifferInCaseHaveTheirOwnFiles(t *testing.T) {
 	assert.Contains(t, files, "channels/%2E%2E.md")
 }
 
-func TestFiveHundredEventTypesTakeLessThanASecond(t *testing.T) {
+func TestFiveHundredMessagesAreDescribedInSeconds(t *testing.T) {
 	t.Parallel()
 	channels := make([]catalogue.Channel, 50)
 	for i := range channels {
 		channels[i].Name = fmt.Sprintf("channel-%d", i)
 		for j := range 10 {
 			fields := []reflect.StructField{{Name: "Lines", Type: reflect.TypeFor[[]Point]()}, {Name: fmt.Sprintf("F%d", i*10+j), Type: reflect.TypeFor[lined]()}}
-			channels[i].Messages = append(channels[i].Messages, catalogue.Message{Name: fmt.Sprintf("m%d", j), Payload: reflect.New(reflect.StructOf(fields)).Elem().Interface()})
+			channels[i].Messages = append(channels[i].Messages, catalogue.Message{Name: fmt.Sprintf("m%d", j), Type: reflect.StructOf(fields)})
 		}
 	}
 	c := catalogue.Config{Channels: channels}

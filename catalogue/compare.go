@@ -90,8 +90,14 @@ func (c *comparison) compare(path string, old, current *schema) {
 	}
 	c.seen[[2]*schema{old, current}] = true
 	if from, to := kindText(old), kindText(current); from != to && !widens(old, current) {
-		c.add(retyped, path, from, to)
-		return
+		if c.reading && (from == anyJSON || to == anyJSON) {
+			return
+		}
+		if !c.reading || !reads(from, to) {
+			c.add(retyped, path, from, to)
+			return
+		}
+		c.readAsMap(path, old, current)
 	}
 	if oldNull && !newNull {
 		c.add(nowNotNull, path, "", "")
@@ -106,6 +112,31 @@ func (c *comparison) compare(path string, old, current *schema) {
 		c.compare(path+"{}", old.AdditionalProperties, current.AdditionalProperties)
 	}
 	c.fields(path, old, current)
+}
+
+// reads reports whether values of a type can also be read as another type without a loss.
+func reads(from, to string) bool {
+	switch {
+	case strings.HasPrefix(from, "integer"):
+		return strings.HasPrefix(to, "number")
+	case strings.HasPrefix(from, "number"):
+		return to == "number"
+	case strings.HasPrefix(from, "string"):
+		return to == "string"
+	case strings.HasPrefix(from, "array"):
+		return to == "array"
+	}
+	return from == "object" && to == "map"
+}
+
+// readAsMap compares the fields of an object with the values of a map.
+func (c *comparison) readAsMap(path string, old, as *schema) {
+	if as.AdditionalProperties == nil {
+		return
+	}
+	for _, field := range old.Properties {
+		c.compare(strings.TrimPrefix(path+"."+field.name, "."), field.schema, as.AdditionalProperties)
+	}
 }
 
 func (c *comparison) fields(path string, old, current *schema) {
@@ -171,6 +202,8 @@ func (c *comparison) equal(old, current *schema) bool {
 	return len(of.diffs) == 0
 }
 
+const anyJSON = "any JSON"
+
 // kindText returns the type of a schema, without that of its parts and without null.
 func kindText(s *schema) string {
 	var texts []string
@@ -191,7 +224,7 @@ func kindText(s *schema) string {
 		texts = append(texts, one)
 	}
 	if len(texts) == 0 {
-		return "any JSON"
+		return anyJSON
 	}
 	return strings.Join(texts, " or ")
 }
@@ -220,84 +253,4 @@ func bits(format string) (of integerFormat) {
 	}
 	of.unsigned = unsigned
 	return of
-}
-
-// protobufDifferences compares messages by the numbers of their fields, as their binary form does.
-func protobufDifferences(old, current *protobufMessages) (diffs []diff) {
-	if old == nil || current == nil {
-		return []diff{{kind: retyped, old: protobufText(old), new: protobufText(current)}}
-	}
-	seen := map[string]bool{}
-	var compare func(path, from, to string)
-	compare = func(path, from, to string) {
-		if seen[from+" "+to] {
-			return
-		}
-		seen[from+" "+to] = true
-		before, after := old.message(from), current.message(to)
-		for _, f := range before.Fields {
-			now := after.field(f.Number)
-			where := strings.TrimPrefix(path+"."+f.Name, ".")
-			if now == nil {
-				diffs = append(diffs, diff{kind: removed, field: where})
-				continue
-			}
-			if now.Required && !f.Required {
-				diffs = append(diffs, diff{kind: nowRequired, field: where})
-			}
-			fromType, toType := elementOf(f.Type), elementOf(now.Type)
-			if old.has(fromType) && current.has(toType) && strings.TrimSuffix(f.Type, fromType) == strings.TrimSuffix(now.Type, toType) {
-				compare(where, fromType, toType)
-			} else if f.Type != now.Type {
-				diffs = append(diffs, diff{kind: retyped, field: where, old: f.Type, new: now.Type})
-			}
-		}
-		for _, f := range after.Fields {
-			if before.field(f.Number) == nil {
-				kind := addedOptional
-				if f.Required {
-					kind = added
-				}
-				diffs = append(diffs, diff{kind: kind, field: strings.TrimPrefix(path+"."+f.Name, "."), new: f.Type})
-			}
-		}
-	}
-	compare("", old.Message, current.Message)
-	return diffs
-}
-
-func protobufText(m *protobufMessages) string {
-	if m == nil {
-		return "JSON"
-	}
-	return "message " + m.Message
-}
-
-// elementOf returns the type of the elements of a list or map.
-func elementOf(text string) string {
-	text = strings.TrimPrefix(text, "repeated ")
-	if _, value, isMap := strings.Cut(text, ", "); isMap {
-		return strings.TrimSuffix(value, ">")
-	}
-	return text
-}
-
-func (m *protobufMessages) message(name string) protobufMessage {
-	for _, one := range m.Messages {
-		if one.Name == name {
-			return one
-		}
-	}
-	return protobufMessage{}
-}
-
-func (m *protobufMessages) has(name string) bool { return m.message(name).Name != "" }
-
-func (m protobufMessage) field(number int32) *protobufField {
-	for i := range m.Fields {
-		if m.Fields[i].Number == number {
-			return &m.Fields[i]
-		}
-	}
-	return nil
 }

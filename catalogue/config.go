@@ -51,9 +51,8 @@ type Message struct {
 	Version int
 	// Title and Description are texts for readers. Default: none.
 	Title, Description string
-	// Payload is an example of the content, as it is encoded. Only its Go type matters, including
-	// whether it is a value or a pointer.
-	Payload any
+	// Type is the Go type of the payload, such as reflect.TypeFor[OrderPlaced]().
+	Type reflect.Type
 	// Codec encodes the payload. Default: aggregate.JSON.
 	Codec aggregate.Codec
 }
@@ -167,8 +166,8 @@ func validateMessages(field string, messages []Message) error {
 			return &ConfigError{field + ".Name", "is empty: set a name"}
 		case m.Version < 0:
 			return &ConfigError{field + ".Version", fmt.Sprintf("is %d: use a positive number", m.Version)}
-		case m.Payload == nil:
-			return &ConfigError{field + ".Payload", "is nil: pass an example, such as OrderPlaced{}"}
+		case m.Type == nil:
+			return &ConfigError{field + ".Type", "is nil: pass the Go type, such as reflect.TypeFor[OrderPlaced]()"}
 		case seen[version{m.Name, m.Version}]:
 			return &ConfigError{field, fmt.Sprintf("is the second message %q of version %d: increase the version of one of them", m.Name, m.Version)}
 		}

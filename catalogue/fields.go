@@ -77,6 +77,12 @@ func fieldsOf(t reflect.Type) []field {
 			}
 		}
 	}
+	return dominant(all)
+}
+
+// dominant returns the fields that encoding/json chooses of fields with the same name, in the order
+// of the struct.
+func dominant(all []field) (chosen []field) {
 	slices.SortStableFunc(all, func(a, b field) int {
 		tags := 0
 		if a.tagged != b.tagged {
@@ -87,7 +93,6 @@ func fieldsOf(t reflect.Type) []field {
 		}
 		return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(len(a.index), len(b.index)), tags)
 	})
-	var chosen []field
 	for i := 0; i < len(all); {
 		end := i + 1
 		for end < len(all) && all[end].name == all[i].name {

@@ -98,7 +98,8 @@ func (c *Catalogue) Files() (map[string][]byte, error) {
 //
 // Write compares the catalogue with the files that are there. It writes nothing and returns an
 // [*IncompatibleError] if a change breaks readers of stored events, or consumers. It removes files
-// of events that the catalogue no longer has.
+// of events that the catalogue no longer has. [Catalogue.Compare] returns notes about compatible
+// changes too.
 //
 // Errors: those of [New]; [*IncompatibleError]; [*FileError]; those of the file system.
 func Write(dir string, config Config) error {

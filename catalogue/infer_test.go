@@ -17,6 +17,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
 )
 
 // Types that encoding/json treats in special ways.
@@ -369,4 +371,87 @@ func TestATypeWithoutJSONIsRefused(t *testing.T) {
 		require.ErrorAs(t, err, &got)
 		assert.Equal(t, test.want, *got)
 	}
+}
+
+// changed returns a struct with some of the fields of another one, and some that are new.
+func changed(r *rand.Rand, of reflect.Type) reflect.Type {
+	var fields []reflect.StructField
+	for i := range of.NumField() {
+		f := of.Field(i)
+		switch r.IntN(8) {
+		case 0:
+			continue
+		case 1:
+			if !f.Anonymous {
+				f.Type = drawType(r, 1)
+			}
+		case 2:
+			f.Type = reflect.PointerTo(f.Type)
+			if f.Anonymous {
+				f = of.Field(i)
+			}
+		case 3:
+			if f.Type.Kind() == reflect.Struct && f.Type.Name() == "" {
+				f.Type = changed(r, f.Type)
+			}
+		case 4:
+			if !f.Anonymous {
+				f.Tag = ""
+			}
+		case 5:
+			switch {
+			case f.Anonymous:
+			case f.Type.Kind() == reflect.Pointer:
+				f.Type = f.Type.Elem()
+			case f.Type.Kind() == reflect.Array:
+				f.Type = reflect.ArrayOf(f.Type.Len()+1, f.Type.Elem())
+			case f.Type.Kind() == reflect.Map:
+				f.Type = reflect.MapOf(mapKeys[r.IntN(len(mapKeys))], f.Type.Elem())
+			}
+		}
+		fields = append(fields, f)
+	}
+	if r.IntN(4) == 0 {
+		fields = append(fields, reflect.StructField{Name: "New", Type: drawType(r, 1), Tag: `json:",omitzero"`})
+	}
+	return reflect.StructOf(fields)
+}
+
+// A change without differences, other than those that are allowed for events, keeps stored payloads
+// valid and readable.
+func TestStoredPayloadsStayValidAfterCompatibleChanges(t *testing.T) {
+	t.Parallel()
+	checker := aggregate.JSON.(aggregate.TypeChecker)
+	compatible, read := 0, 0
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		before := drawStruct(r, 2)
+		after := changed(r, before)
+		from, _ := schemaOf(t, before)
+		to, valid := schemaOf(t, after)
+		var old, current schema
+		require.NoError(t, json.Unmarshal([]byte(from), &old))
+		require.NoError(t, json.Unmarshal([]byte(to), &current))
+		if slices.ContainsFunc(differences(&old, &current), func(d diff) bool {
+			return d.kind != addedOptional && d.kind != nowNull && d.kind != nowOptional
+		}) {
+			continue
+		}
+		compatible++
+		decodes := checker.CheckType(before) == nil && checker.CheckType(after) == nil
+		for range 5 {
+			value := reflect.New(before)
+			drawValue(r, value.Elem(), 4)
+			data, err := json.Marshal(value.Elem().Interface())
+			require.NoError(t, err)
+			require.NoError(t, validates(t, valid, data), "seed %d: %s\n%s\n%s\n%s", seed, before, after, data, to)
+			if decodes {
+				read++
+				require.NoError(t, aggregate.JSON.Unmarshal(data, reflect.New(after).Interface()), "seed %d: %s\n%s\n%s", seed, before, after, data)
+			}
+		}
+	}
+	t.Logf("%d of 1500 changes were compatible, %d payloads were decoded", compatible, read)
+	assert.Greater(t, compatible, 200)
+	assert.Greater(t, read, 200)
 }

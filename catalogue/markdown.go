@@ -225,7 +225,7 @@ func (p *page) typeOf(s *schema) string {
 		texts = append(texts, p.kindOf(s, one))
 	}
 	if len(texts) == 0 {
-		return "any JSON"
+		return anyJSON
 	}
 	return strings.Join(texts, " or ")
 }
@@ -249,13 +249,16 @@ func (p *page) kindOf(s *schema, one string) string {
 // types writes the types that the fields refer to.
 func (p *page) types() {
 	var keys []structKey
-	seen := map[structKey]bool{}
+	written := map[structKey]bool{} // false for types that only upcasters read
 	for _, e := range p.all() {
 		for _, key := range p.reachable(e) {
-			if p.links[key] != "" && !seen[key] {
-				seen[key] = true
+			if p.links[key] == "" {
+				continue
+			}
+			if _, seen := written[key]; !seen {
 				keys = append(keys, key)
 			}
+			written[key] = written[key] || e.Kind != upcaster
 		}
 	}
 	if len(keys) == 0 {
@@ -264,7 +267,7 @@ func (p *page) types() {
 	p.line("\n## Types")
 	for _, key := range keys {
 		p.line("\n### %s", inline(p.names[key]))
-		p.fields(p.inference.definitions[key], true)
+		p.fields(p.inference.definitions[key], written[key])
 	}
 }
 
@@ -308,7 +311,7 @@ func cell(text string) string {
 }
 
 var escapes = strings.NewReplacer(
-	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, "|", `\|`, "\n", " ", "\r", " ",
+	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, "&", `\&`, "|", `\|`, "\n", " ", "\r", " ",
 )
 
 // inline returns text that Markdown shows as it is.

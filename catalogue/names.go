@@ -15,7 +15,7 @@ import (
 
 // definitionNames chooses a name for each type that schemas refer to: its Go name. Types with the
 // same name have also the name of their package, or a number. So the name of a type depends on the
-// set of types, and not on their order.
+// set of types, and not on their order, except for local types of functions.
 func definitionNames(keys []structKey) map[structKey]string {
 	names := map[structKey]string{}
 	taken := map[string]bool{}

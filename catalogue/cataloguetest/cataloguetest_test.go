@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,7 +24,7 @@ type (
 )
 
 func messages(payload any) catalogue.Config {
-	return catalogue.Config{Channels: []catalogue.Channel{{Name: "public", Messages: []catalogue.Message{{Name: "m", Payload: payload}}}}}
+	return catalogue.Config{Channels: []catalogue.Channel{{Name: "public", Messages: []catalogue.Message{{Name: "m", Type: reflect.TypeOf(payload)}}}}}
 }
 
 // recorder is a test that records its failures.
@@ -79,5 +80,5 @@ func TestCheckSaysWhatToDo(t *testing.T) {
 	update("false")
 	assert.Empty(t, check(dir, messages(one{})), "no file has changed")
 
-	assert.Equal(t, []string{"catalogue: Config.Channels[0].Messages[0].Payload is nil: pass an example, such as OrderPlaced{}"}, check(dir, messages(nil)))
+	assert.Equal(t, []string{"catalogue: Config.Channels[0].Messages[0].Type is nil: pass the Go type, such as reflect.TypeFor[OrderPlaced]()"}, check(dir, messages(nil)))
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/catalogue"
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
@@ -83,9 +85,15 @@ func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c
 
 // serve adds a server with the console, as an application does.
 func (s *shop) serve(listener net.Listener, c settings) error {
-	var err error
+	schemas, err := catalogue.New(catalogue.Config{
+		Definitions: []aggregate.AnyDefinition{orders, payments, customers, cards, defineCheckout("").Aggregate()},
+	})
+	if err != nil {
+		return err
+	}
 	if s.console, err = console.New(console.Config{
 		App:          s,
+		Catalogue:    schemas,
 		AllowActions: true,
 		// Every program on this machine may do everything here. A real application identifies the
 		// visitor, and checks whether the visitor may do this.

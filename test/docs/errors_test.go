@@ -20,7 +20,7 @@ func TestThePageOfErrorsHasEveryErrorOfWhatWrites(t *testing.T) {
 	page, err := os.ReadFile("reference/errors.md")
 	require.NoError(t, err)
 	words := strings.FieldsFunc(string(page), func(r rune) bool { return !unicode.IsLetter(r) })
-	for _, folder := range []string{"../aggregate", "../command", "../journal", "../journal/compress", "../journal/encrypt", "../repository", "../journal/archive", "../subscriber/groups", "../subscriber/dedup", "../process", "../projection/readmodel", "../subscriber", "../projection", "../projection/sqlprojection", "../publisher", "../live", "../console"} {
+	for _, folder := range []string{"../aggregate", "../command", "../journal", "../journal/compress", "../journal/encrypt", "../repository", "../journal/archive", "../subscriber/groups", "../subscriber/dedup", "../process", "../projection/readmodel", "../subscriber", "../projection", "../projection/sqlprojection", "../publisher", "../live", "../console", "../catalogue"} {
 		names := errorsOf(t, folder)
 		require.NotEmpty(t, names, folder)
 		for _, name := range names {

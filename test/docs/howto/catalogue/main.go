@@ -37,7 +37,7 @@ var Events = catalogue.Config{
 		Name:    "public-orders",
 		Address: "shop.orders.public", // the topic at the broker
 		Messages: []catalogue.Message{
-			{Name: "OrderPlaced", Version: 1, Payload: OrderPlaced{}},
+			{Name: "OrderPlaced", Version: 1, Type: reflect.TypeFor[OrderPlaced]()},
 		},
 	}},
 	As: map[reflect.Type]reflect.Type{reflect.TypeFor[Cents](): reflect.TypeFor[string]()},

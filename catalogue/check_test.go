@@ -3,6 +3,7 @@ package catalogue_test
 import (
 	"bytes"
 	"encoding/gob"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -160,6 +161,11 @@ func TestARemovedEventTypeNeedsAnUpcaster(t *testing.T) {
 			`add aggregate.Rename("order.paid.v1", "order.settled.v1") to Definition.WithUpcasters if that is its new name, or another upcaster for "order.paid.v1".`,
 	}, texts(d.Incompatible))
 
+	// The new type was there before.
+	d = compare(t, configOf(define(placed{}, paid{}, settled{})), configOf(define(placed{}, settled{})))
+	require.Len(t, d.Incompatible, 1)
+	assert.Contains(t, d.Incompatible[0].Fix, `aggregate.Upcast("order.paid.v1", func(old paidV1) NewEvent { ... })`)
+
 	type old struct{ Customer string }
 	for name, u := range map[string]aggregate.Upcaster{
 		"upcast": aggregate.Upcast("order.placed.v1", func(o old) placedV2 { return placedV2{o.Customer, "EUR"} }),
@@ -205,6 +211,22 @@ func TestAnUpcasterReadsWhatIsStored(t *testing.T) {
 	}, texts(d.Incompatible))
 	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(otherCase) placedV2 { return placedV2{} })))
 	assert.Empty(t, d.Incompatible)
+
+	type anything struct{ Customer any }
+	for name, u := range map[string]aggregate.Upcaster{
+		"any":        aggregate.Upcast("order.placed.v1", func(any) placedV2 { return placedV2{} }),
+		"a map":      aggregate.Upcast("order.placed.v1", func(map[string]any) placedV2 { return placedV2{} }),
+		"texts":      aggregate.Upcast("order.placed.v1", func(map[string]string) placedV2 { return placedV2{} }),
+		"raw JSON":   aggregate.Upcast("order.placed.v1", func(json.RawMessage) placedV2 { return placedV2{} }),
+		"any field":  aggregate.Upcast("order.placed.v1", func(anything) placedV2 { return placedV2{} }),
+		"a pointer":  aggregate.Upcast("order.placed.v1", func(*otherCase) placedV2 { return placedV2{} }),
+		"no content": aggregate.Upcast("order.placed.v1", func(struct{}) placedV2 { return placedV2{} }),
+	} {
+		assert.Empty(t, compare(t, before, after(u)).Incompatible, name)
+	}
+	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(map[string]int) placedV2 { return placedV2{} })))
+	require.Len(t, d.Incompatible, 1)
+	assert.Equal(t, `its upcaster reads the field "Customer" as integer (int64)`, d.Incompatible[0].What)
 
 	d = compare(t, before, after(aggregate.Rename("order.placed.v1", "order.placed.v2")))
 	assert.Equal(t, []string{
@@ -305,34 +327,34 @@ func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
 		}
 		null struct{ A *string }
 	)
-	before := channel(catalogue.Message{Name: "placed", Payload: one{}})
+	before := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
 	subject := `message "placed" version 1 of channel "public": `
 	for name, test := range map[string]struct {
 		after []catalogue.Message
 		want  []string
 		notes []string
 	}{
-		"optional field": {[]catalogue.Message{{Name: "placed", Payload: more{}}}, nil, nil},
-		"required field": {[]catalogue.Message{{Name: "placed", Payload: two{}}}, []string{
+		"optional field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[more]()}}, nil, nil},
+		"required field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[two]()}}, []string{
 			subject + `the required field "B" was added: former messages lack it, and are read with its zero value. To fix it, ` +
 				`make it optional by a tag if the zero value is right for them (json:"B,omitzero"), or declare the changed message with Version: 2.`,
 		}, nil},
-		"no longer required": {[]catalogue.Message{{Name: "placed", Payload: less{}}}, []string{
+		"no longer required": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[less]()}}, []string{
 			subject + `the field "A" is no longer required: other programs may rely on it. To fix it, ` +
 				`remove omitempty and omitzero from its tag, or declare the changed message with Version: 2.`,
 		}, nil},
-		"null": {[]catalogue.Message{{Name: "placed", Payload: null{}}}, []string{
+		"null": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[null]()}}, []string{
 			subject + `the field "A" allows null now: other programs may not accept null. To fix it, restore the type, or declare the changed message with Version: 2.`,
 		}, nil},
-		"new version beside it": {[]catalogue.Message{{Name: "placed", Payload: one{}}, {Name: "placed", Version: 2, Payload: two{}}}, nil, nil},
-		"new version": {[]catalogue.Message{{Name: "placed", Version: 2, Payload: two{}}}, nil, []string{
+		"new version beside it": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one]()}, {Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, nil},
+		"new version": {[]catalogue.Message{{Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, []string{
 			subject + `this version was removed: consumers have to read version 2. To fix it, check that no consumer reads the former version before you deploy.`,
 		}},
 		"removed": {nil, []string{
 			subject + `the message was removed: other programs still use it. To fix it, restore the message, ` +
 				`or declare a later version of it in Config.Channels; delete channels/public/placed.v1.json if no program uses it any more.`,
 		}, nil},
-		"codec": {[]catalogue.Message{{Name: "placed", Payload: one{}, Codec: gobCodec{}}}, []string{
+		"codec": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one](), Codec: gobCodec{}}}, []string{
 			subject + `the codec was json and is catalogue_test.gobCodec: other programs decode the former format. ` +
 				`To fix it, restore the codec, or declare the changed message with Version: 2.`,
 		}, nil},
@@ -344,7 +366,15 @@ func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
 			assert.Equal(t, test.notes, texts(d.Notes))
 		})
 	}
-	moved := channel(catalogue.Message{Name: "placed", Payload: one{}})
+	d := compare(t, channel(catalogue.Message{Name: "placed", Version: 3, Type: reflect.TypeFor[one]()}),
+		channel(catalogue.Message{Name: "placed", Version: 2, Type: reflect.TypeFor[one]()}))
+	require.Len(t, d.Incompatible, 1)
+	assert.Equal(t, "the message was removed", d.Incompatible[0].What, "an earlier version does not replace it")
+	d = compare(t, before, channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[two]()}, catalogue.Message{Name: "placed", Version: 5, Type: reflect.TypeFor[two]()}))
+	require.Len(t, d.Incompatible, 1)
+	assert.Contains(t, d.Incompatible[0].Fix, "with Version: 6", "the next free version")
+
+	moved := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
 	moved.Channels[0].Address = "shop.v2"
 	assert.Equal(t, []string{
 		subject + `the address was "shop.public" and is "shop.v2": other programs use the former address. ` +

@@ -1,0 +1,63 @@
+package catalogue
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestMessagesAreComparedByTheNumbersOfTheirFields(t *testing.T) {
+	t.Parallel()
+	of := func(messages ...protobufMessage) *schema {
+		return &schema{Protobuf: &protobufMessages{Message: messages[0].Name, Messages: messages}}
+	}
+	fields := func(f ...protobufField) *schema { return of(protobufMessage{"bank.Moved", f}) }
+	nested := func(name, prefix, suffix, kind string) *schema {
+		return of(protobufMessage{"bank.Moved", []protobufField{{Number: 1, Name: "to", Type: prefix + name + suffix}}},
+			protobufMessage{name, []protobufField{{Number: 1, Name: "iban", Type: kind}, {Number: 2, Name: "next", Type: name}}})
+	}
+	before := fields(protobufField{Number: 1, Name: "amount", Type: "int64"})
+	for name, test := range map[string]struct {
+		before, after *schema
+		want          []diff
+	}{
+		"equal":             {before, before, nil},
+		"another name":      {before, fields(protobufField{Number: 1, Name: "cents", Type: "int64"}), nil},
+		"another type":      {before, fields(protobufField{Number: 1, Name: "amount", Type: "string"}), []diff{{retyped, "amount", "int64", "string"}}},
+		"a list":            {before, fields(protobufField{Number: 1, Name: "amount", Type: "repeated int64"}), []diff{{retyped, "amount", "int64", "repeated int64"}}},
+		"another number":    {before, fields(protobufField{Number: 2, Name: "amount", Type: "int64"}), []diff{{kind: removed, field: "amount"}, {addedOptional, "amount", "", "int64"}}},
+		"a required field":  {fields(), fields(protobufField{Number: 1, Name: "a", Type: "bool", Required: true}), []diff{{added, "a", "", "bool"}}},
+		"becomes required":  {before, fields(protobufField{Number: 1, Name: "amount", Type: "int64", Required: true}), []diff{{kind: nowRequired, field: "amount"}}},
+		"a nested message":  {nested("bank.A", "", "", "string"), nested("bank.B", "", "", "string"), nil},
+		"a nested field":    {nested("bank.A", "", "", "string"), nested("bank.B", "", "", "bytes"), []diff{{retyped, "to.iban", "string", "bytes"}}},
+		"in a list":         {nested("bank.A", "repeated ", "", "string"), nested("bank.A", "repeated ", "", "bytes"), []diff{{retyped, "to.iban", "string", "bytes"}}},
+		"in a map":          {nested("bank.A", "map<int32, ", ">", "string"), nested("bank.A", "map<int32, ", ">", "bytes"), []diff{{retyped, "to.iban", "string", "bytes"}}},
+		"the keys of a map": {nested("bank.A", "map<int32, ", ">", "string"), nested("bank.A", "map<string, ", ">", "string"), []diff{{retyped, "to", "map<int32, bank.A>", "map<string, bank.A>"}}},
+		"JSON":              {before, &schema{}, []diff{{retyped, "", "message bank.Moved", "JSON"}}},
+	} {
+		assert.Equal(t, test.want, differences(test.before, test.after), name)
+	}
+}
+
+func TestReadingOldPayloadsAsOtherTypes(t *testing.T) {
+	t.Parallel()
+	list := func(items *schema) *schema { return &schema{Type: kinds{"array", null}, Items: items} }
+	text, whole := &schema{Type: kinds{"string"}}, &schema{Type: kinds{"integer"}, Format: "int64"}
+	two := 2
+	for name, test := range map[string]struct {
+		before, as *schema
+		want       []diff
+	}{
+		"a time as text":         {&schema{Type: kinds{"string"}, Format: "date-time"}, text, nil},
+		"text as a time":         {text, &schema{Type: kinds{"string"}, Format: "date-time"}, []diff{{retyped, "", "string", "string (date-time)"}}},
+		"an integer as a number": {whole, &schema{Type: kinds{"number"}, Format: "double"}, nil},
+		"a number as an integer": {&schema{Type: kinds{"number"}, Format: "double"}, whole, []diff{{retyped, "", "number (double)", "integer (int64)"}}},
+		"a float as any number":  {&schema{Type: kinds{"number"}, Format: "double"}, &schema{Type: kinds{"number"}}, nil},
+		"an array as a list":     {&schema{Type: kinds{"array"}, Items: text, MinItems: &two, MaxItems: &two}, list(text), []diff{{kind: nowNull}}},
+		"elements":               {&schema{Type: kinds{"array"}, Items: text, MinItems: &two, MaxItems: &two}, list(whole), []diff{{kind: nowNull}, {retyped, "[]", "string", "integer (int64)"}}},
+		"null":                   {&schema{Type: kinds{"string", null}, Format: "date-time"}, text, []diff{{kind: nowNotNull}}},
+		"anything":               {&schema{}, text, nil},
+	} {
+		assert.Equal(t, test.want, readDifferences(test.before, test.as), name)
+	}
+}

@@ -1,0 +1,131 @@
+package catalogue
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Change is a change of an event, a state or a message since the committed catalogue.
+type Change struct {
+	Subject string // what has changed, such as: event type "paid.v1" of aggregate type "order"
+	Field   string // the path of the field by JSON names; empty if no single field has changed
+	What    string // the change
+	Why     string // what it breaks
+	Fix     string // what to do
+	File    string // the committed file, in the folder of the catalogue
+}
+
+// String returns the whole text of a change.
+func (c Change) String() string {
+	return fmt.Sprintf("%s: %s: %s. To fix it, %s.", c.Subject, c.What, c.Why, c.Fix)
+}
+
+// IncompatibleError reports changes that break readers of stored events, or consumers.
+type IncompatibleError struct {
+	Dir     string   // the folder of the catalogue
+	Changes []Change // at least one
+}
+
+func (e *IncompatibleError) Error() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "catalogue: incompatible with the catalogue in %s, so no file was written:", e.Dir)
+	for _, change := range e.Changes {
+		fmt.Fprintf(&out, "\n- %s", change)
+	}
+	return out.String() + "\nTo accept a change, for example because nothing of its type was ever stored or sent, " +
+		"delete the file of its schema and write the catalogue again."
+}
+
+// FileError reports a committed file that is not as this package writes it.
+type FileError struct {
+	File string // the path in the folder of the catalogue
+	Err  error  // why it cannot be read
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("catalogue: %s is not a schema of a catalogue: restore it from version control, "+
+		"or delete it and write the catalogue again: %v", e.File, e.Err)
+}
+
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Difference compares a catalogue with the committed files.
+type Difference struct {
+	// Incompatible are the changes that break readers of stored events, or consumers.
+	Incompatible []Change
+	// Notes are compatible changes after which something must be done.
+	Notes []Change
+	// Stale are the paths of the files that Write would write or remove.
+	Stale []string
+	// Missing reports that the folder holds no catalogue.
+	Missing bool
+}
+
+// Compare compares the catalogue with the files in a folder. It changes nothing.
+//
+// Errors: [*FileError]; those of the file system.
+func (c *Catalogue) Compare(dir string) (Difference, error) {
+	var d Difference
+	before, err := readFiles(dir)
+	if err != nil {
+		return d, err
+	}
+	d.Missing = len(before) == 0
+	now, err := c.Files()
+	if err != nil {
+		return d, err
+	}
+	for name, data := range now {
+		if string(before[name]) != string(data) {
+			d.Stale = append(d.Stale, name)
+		}
+	}
+	for name := range before {
+		if _, ok := now[name]; !ok {
+			d.Stale = append(d.Stale, name)
+		}
+	}
+	slices.Sort(d.Stale)
+	check := check{Catalogue: c, now: map[subject]*entry{}, had: map[subject]bool{}, difference: &d}
+	for _, e := range c.all() {
+		check.now[e.subject()] = e
+	}
+	var committed []*entry
+	for _, name := range sortedKeys(before) {
+		if !strings.HasSuffix(name, ".json") || name == asyncAPIFile {
+			continue
+		}
+		e, err := parse(name, before[name])
+		if err != nil {
+			return d, err
+		}
+		committed = append(committed, e)
+		check.had[e.subject()] = true
+	}
+	for _, e := range committed {
+		check.entry(e)
+	}
+	return d, nil
+}
+
+func sortedKeys(m map[string][]byte) (keys []string) {
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// parse reads a committed schema.
+func parse(name string, data []byte) (*entry, error) {
+	s := &schema{}
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, &FileError{name, err}
+	}
+	if s.About == nil || !slices.Contains([]kind{event, state, upcaster, message}, s.About.Kind) {
+		return nil, &FileError{name, fmt.Errorf("it lacks the keyword x-millrace with a known kind")}
+	}
+	return &entry{about: *s.About, schema: s, file: name}, nil
+}
