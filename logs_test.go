@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -14,7 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // lines returns what was logged with a message.
@@ -56,5 +59,55 @@ func TestAnAppLogsTheCommandsThatAreRefused(t *testing.T) {
 			"aggregate_type": "order", "aggregate_id": "7", "command": "millrace_test.shipOrder", "message_uuid": uuid, "reason": "no such order",
 			"consumer_group": "commands", "topic": "commands",
 		})
+	})
+}
+
+func TestAnAppLogsAFailureOfAHandlerOnceWithItsEvent(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		log := watermill.NewCaptureLogger()
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Logger = log })
+		repo, err := millrace.Repository(app, orders, repository.Config{})
+		require.NoError(t, err)
+		require.NoError(t, app.Handle(millrace.Group{Name: "mails", Topics: []string{"order"}}, func(*message.Message) error {
+			return errors.New("no mail server")
+		}))
+		start(t, app)
+
+		testjournal.Execute(t, repo, "7", place("tea"))
+
+		time.Sleep(50 * time.Millisecond)
+		errs := log.Captured()[watermill.ErrorLogLevel]
+		require.Len(t, errs, 1)
+		assert.EqualError(t, errs[0].Err, "no mail server")
+		assert.Equal(t, watermill.LogFields{
+			"topic": "order", "consumer_group": "mails", "aggregate_id": "7", "number": uint64(1), "event_type": "order.placed.v2",
+			"attempts": 1, "pause": 100 * time.Millisecond,
+		}, errs[0].Fields)
+	})
+}
+
+// The subscriber logs nothing after it has given up a message.
+func TestAnAppLogsTheErrorOfALateHandler(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		log := watermill.NewCaptureLogger()
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Logger = log },
+			subscribing(func(_ string, c *subscriber.Config) { c.AckDeadline = time.Second }))
+		repo, err := millrace.Repository(app, orders, repository.Config{})
+		require.NoError(t, err)
+		require.NoError(t, app.Handle(millrace.Group{Name: "mails", Topics: []string{"order"}}, func(msg *message.Message) error {
+			if attempt, _ := subscriber.AttemptFromContext(msg.Context()); attempt > 1 {
+				return nil
+			}
+			time.Sleep(time.Minute)
+			return errors.New("no mail server")
+		}))
+		start(t, app)
+
+		testjournal.Execute(t, repo, "7", place("tea"))
+
+		time.Sleep(time.Minute + 500*time.Millisecond)
+		assert.NotEmpty(t, lines(log, watermill.ErrorLogLevel, "Handler returned error"))
 	})
 }

@@ -101,6 +101,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/process"
@@ -149,7 +150,8 @@ type Config struct {
 	Wakeups wakeup.Config
 
 	// Middleware wraps all handlers; the first middleware is the outermost. The App adds
-	// subscriber.NackReason outside of them and Watermill's Recoverer inside. Default: none.
+	// subscriber.NackReason outside of them and Watermill's Recoverer inside. The subscriber logs
+	// the error of a handler with its event, so the router does not. Default: none.
 	Middleware []message.HandlerMiddleware
 
 	// HandlerTimeout is the time that handlers have to finish when the App stops. Default: 5
@@ -314,10 +316,25 @@ func (c Config) newRouter(logger watermill.LoggerAdapter) (*message.Router, erro
 	if err != nil {
 		return nil, err
 	}
-	router.AddMiddleware(subscriber.NackReason)
+	router.AddMiddleware(nackReason)
 	router.AddMiddleware(c.Middleware...)
 	router.AddMiddleware(middleware.Recoverer)
 	return router, nil
+}
+
+// nackReason is subscriber.NackReason for a router whose subscribers log the errors of handlers. It
+// nacks the message, so that the router does not log the error too, without the event.
+func nackReason(h message.HandlerFunc) message.HandlerFunc {
+	return func(msg *message.Message) ([]*message.Message, error) {
+		ctx := msg.Context()
+		produced, err := subscriber.NackReason(h)(msg)
+		_, silent := handled.LoggerOf(ctx).(watermill.NopLogger)
+		if err == nil || silent || ctx.Err() != nil { // it does not wait for a late answer
+			return produced, err
+		}
+		msg.Nack()
+		return nil, nil
+	}
 }
 
 // closing is the time that subscribers need after the end of their handlers to store positions and

@@ -95,7 +95,7 @@ func TestThePageOfTroubleshootingHasTheLinesOfTheLog(t *testing.T) {
 		lines []string
 	}{
 		"subscribed":                       {func(*aShop) {}, []string{"Starting handler"}},
-		"a handler fails":                  {func(s *aShop) { s.handle = fails }, []string{"Handler returned error"}},
+		"a handler fails":                  {func(s *aShop) { s.handle = fails }, []string{"Handler failed, will deliver the event again"}},
 		"parked":                           {policy(subscriber.Park(2)), []string{"Aggregate is parked; its events wait until an operator unparks it"}},
 		"skipped":                          {policy(subscriber.Skip(2)), []string{"Event is skipped, with a record of it"}},
 		"stopped":                          {policy(subscriber.Stop(2)), []string{"Consumer group is stopped because of an event that keeps failing, until it is resumed"}},
