@@ -111,3 +111,26 @@ func TestAnAppLogsTheErrorOfALateHandler(t *testing.T) {
 		assert.NotEmpty(t, lines(log, watermill.ErrorLogLevel, "Handler returned error"))
 	})
 }
+
+func TestACommandWithoutAHandlerSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		log := watermill.NewCaptureLogger()
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Logger = log })
+		repo, err := millrace.Repository(app, orders, repository.Config{})
+		require.NoError(t, err)
+		require.NoError(t, app.HandleCommands(command.Handler("ship", repo, func(c *shipOrder) (string, aggregate.Decision[order]) {
+			return c.Order, c.decide
+		})))
+		start(t, app)
+
+		send(t, app, placed{"tea"})
+
+		time.Sleep(time.Second)
+		errs := log.Captured()[watermill.ErrorLogLevel]
+		require.NotEmpty(t, errs)
+		require.ErrorIs(t, errs[0].Err, command.ErrUnknown)
+		assert.EqualError(t, errs[0].Err, `no handler handles the command "order.placed.v2": start a process that handles it, `+
+			"or skip its message with: millrace group skip commands commands "+errs[0].Fields["aggregate_id"].(string)+" 1")
+	})
+}
