@@ -29,8 +29,8 @@ var (
 	ErrFenced = checkpoint.ErrFenced
 	// ErrNoPosition reports that a handler cannot commit a position with its transaction. The
 	// message does not come from a subscriber of this package, or it is one of several messages of
-	// an event ([PartKey]), or the subscriber keeps its positions in another store than the
-	// one that the transaction belongs to.
+	// an event ([PartKey]) or of a deferred one ([DeferredKey]), or the subscriber keeps its
+	// positions in another store than the one that the transaction belongs to. The text says which.
 	ErrNoPosition = errors.New("message carries no position that a transaction can commit")
 )
 
