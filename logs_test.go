@@ -1,7 +1,9 @@
 package millrace_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/repository"
@@ -133,4 +136,31 @@ func TestACommandWithoutAHandlerSaysWhatToDo(t *testing.T) {
 		assert.EqualError(t, errs[0].Err, `no handler handles the command "order.placed.v2": start a process that handles it, `+
 			"or skip its message with: millrace group skip commands commands "+errs[0].Fields["aggregate_id"].(string)+" 1")
 	})
+}
+
+func TestTheErrorOfAStopNamesTheHandlersThatAreRunning(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout, c.HandlerTimeout = 100*time.Millisecond, time.Minute })
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	arrived, hang := make(chan struct{}, 20), make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	require.NoError(t, app.Handle(millrace.Group{Name: "mails", Topics: []string{"order"}}, func(*message.Message) error {
+		arrived <- struct{}{}
+		<-hang
+		return nil
+	}))
+	stop, err := app.Start(context.WithoutCancel(t.Context()))
+	require.NoError(t, err)
+	for n := range 12 {
+		testjournal.Execute(t, repo, fmt.Sprint(n), place("tea"))
+	}
+	for range 12 {
+		await.Receive(t, arrived, "an event")
+	}
+
+	err = stop()
+
+	require.ErrorContains(t, err, "not stopped within 100ms")
+	assert.Regexp(t, `in handlers: (event 1 of order-\d+ \(order.placed.v2\) in group "mails" for [\d.]+m?s; ){10}and 2 more`, err.Error())
 }

@@ -101,7 +101,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
-	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/process"
@@ -227,6 +226,7 @@ type App struct {
 	groups    *groups.Groups
 	publisher *publisher.Publisher
 	router    *message.Router
+	handling  *handling
 	sender    *wakeup.Sender   // nil if there is none
 	receiver  *wakeup.Receiver // nil if there is none
 
@@ -290,13 +290,12 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	if err != nil {
 		return nil, err
 	}
-	router, err := config.newRouter(config.Logger)
-	if err != nil {
-		return nil, err
-	}
 	a := &App{
-		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router, jsonEvents: jsonEvents,
+		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, handling: newHandling(), jsonEvents: jsonEvents,
 		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{}, running: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	if a.router, err = a.newRouter(config.Logger); err != nil {
+		return nil, err
 	}
 	if err := a.addWakeups(); err != nil {
 		return nil, err
@@ -311,30 +310,15 @@ func (c Config) starting(ctx context.Context) context.Context {
 	})
 }
 
-func (c Config) newRouter(logger watermill.LoggerAdapter) (*message.Router, error) {
-	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: c.HandlerTimeout + closing}, logger)
+func (a *App) newRouter(logger watermill.LoggerAdapter) (*message.Router, error) {
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: a.config.HandlerTimeout + closing}, logger)
 	if err != nil {
 		return nil, err
 	}
-	router.AddMiddleware(nackReason)
-	router.AddMiddleware(c.Middleware...)
+	router.AddMiddleware(a.handling.middleware, nackReason)
+	router.AddMiddleware(a.config.Middleware...)
 	router.AddMiddleware(middleware.Recoverer)
 	return router, nil
-}
-
-// nackReason is subscriber.NackReason for a router whose subscribers log the errors of handlers. It
-// nacks the message, so that the router does not log the error too, without the event.
-func nackReason(h message.HandlerFunc) message.HandlerFunc {
-	return func(msg *message.Message) ([]*message.Message, error) {
-		ctx := msg.Context()
-		produced, err := subscriber.NackReason(h)(msg)
-		_, silent := handled.LoggerOf(ctx).(watermill.NopLogger)
-		if err == nil || silent || ctx.Err() != nil { // it does not wait for a late answer
-			return produced, err
-		}
-		msg.Nack()
-		return nil, nil
-	}
 }
 
 // closing is the time that subscribers need after the end of their handlers to store positions and

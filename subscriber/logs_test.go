@@ -1,6 +1,7 @@
 package subscriber_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -148,5 +149,35 @@ func TestAttemptsAtADeferredEventAreLogged(t *testing.T) {
 
 		assert.Equal(t, []any{2, 3}, attempts(log, handlerFailed), "the first says that it is deferred")
 		assert.Equal(t, []any{4}, attempts(log, "Deferred event is given up; its record stays"))
+	})
+}
+
+func TestHandlersThatDoNotReturnBeforeCloseAreNamed(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := setup(t, 2)
+		config := quick(j)
+		for n := range 15 {
+			write(t, j, strconv.Itoa(n), 0, 1)
+		}
+		log, sub, messages := logged(t, config)
+		for range 15 {
+			receive(t, messages)
+		}
+		time.Sleep(time.Minute)
+
+		closes(t, sub)
+
+		var named []watermill.LogFields
+		for _, line := range log.Captured()[watermill.ErrorLogLevel] {
+			assert.Equal(t, "Handler has not returned within CloseTimeout; its event is delivered again", line.Msg)
+			assert.NotContains(t, named, line.Fields)
+			named = append(named, line.Fields)
+		}
+		require.Len(t, named, 10, "not all of them, in case that there are many")
+		for _, field := range []string{"topic", "consumer_group", "aggregate_id", "number", "event_type", "attempts"} {
+			assert.Contains(t, named[0], field)
+		}
+		assert.Equal(t, time.Minute+config.CloseTimeout, named[0]["handling"].(time.Duration).Round(time.Second))
 	})
 }
