@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError],
+// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError], [*NoTopicError],
 // [*ExternalPositionsError] and [*TrimKeepError] are for errors.As. Methods also return errors of
 // the journal, such as journal.ErrThrottled and journal.ErrTableMissing.
 //
@@ -79,6 +79,22 @@ type NotNextError struct {
 func (e *NotNextError) Error() string {
 	return fmt.Sprintf("event %d of %s is not the next event, which is %d: check again which event blocks the aggregate", e.Number, e.Aggregate, e.Next)
 }
+
+// NoTopicError is an [ErrNotApplied] and an [ErrNoGroup] of [Groups.WaitApplied]: the group exists,
+// but has not joined the topic of the aggregate. So it does not handle the event, unless a program
+// joins the topic later.
+type NoTopicError struct {
+	Group, Topic string
+	Topics       []string // the topics of the group
+}
+
+func (e *NoTopicError) Error() string {
+	return fmt.Sprintf("consumer group %q has the topics %q, and not %q: correct the name of the group, or subscribe it to the topic",
+		e.Group, e.Topics, e.Topic)
+}
+
+// Unwrap returns ErrNotApplied and ErrNoGroup.
+func (e *NoTopicError) Unwrap() []error { return []error{ErrNotApplied, ErrNoGroup} }
 
 // ExternalPositionsError is an [ErrExternalPositions] of [Groups.Trim]. Group and Topic
 // name the group whose positions Trim needs.
