@@ -84,7 +84,7 @@ func (e *NotNextError) Error() string {
 // but has not joined the topic of the aggregate. So it does not handle the event, unless a program
 // joins the topic later.
 type NoTopicError struct {
-	Group, Topic string
+	Group, Topic string   // the group, and the topic that it has not joined
 	Topics       []string // the topics of the group
 }
 
