@@ -49,7 +49,7 @@ func (a *App) CatchUp(ctx context.Context, hints ...subscriber.Hint) (subscriber
 	if first {
 		a.reportNoCommands()
 	}
-	router, err := a.config.newRouter(quiet{a.config.Logger})
+	router, err := a.newRouter(quiet{a.config.Logger})
 	if err != nil {
 		return subscriber.Left{}, err
 	}

@@ -149,7 +149,8 @@ type Config struct {
 	Wakeups wakeup.Config
 
 	// Middleware wraps all handlers; the first middleware is the outermost. The App adds
-	// subscriber.NackReason outside of them and Watermill's Recoverer inside. Default: none.
+	// subscriber.NackReason outside of them and Watermill's Recoverer inside. The subscriber logs
+	// the error of a handler with its event, so the router does not. Default: none.
 	Middleware []message.HandlerMiddleware
 
 	// HandlerTimeout is the time that handlers have to finish when the App stops. Default: 5
@@ -225,6 +226,7 @@ type App struct {
 	groups    *groups.Groups
 	publisher *publisher.Publisher
 	router    *message.Router
+	handling  *handling
 	sender    *wakeup.Sender   // nil if there is none
 	receiver  *wakeup.Receiver // nil if there is none
 
@@ -289,13 +291,12 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	if err != nil {
 		return nil, err
 	}
-	router, err := config.newRouter(config.Logger)
-	if err != nil {
-		return nil, err
-	}
 	a := &App{
-		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router, jsonEvents: jsonEvents,
+		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, handling: newHandling(), jsonEvents: jsonEvents,
 		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{}, running: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	if a.router, err = a.newRouter(config.Logger); err != nil {
+		return nil, err
 	}
 	if err := a.addWakeups(); err != nil {
 		return nil, err
@@ -310,13 +311,13 @@ func (c Config) starting(ctx context.Context) context.Context {
 	})
 }
 
-func (c Config) newRouter(logger watermill.LoggerAdapter) (*message.Router, error) {
-	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: c.HandlerTimeout + closing}, logger)
+func (a *App) newRouter(logger watermill.LoggerAdapter) (*message.Router, error) {
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: a.config.HandlerTimeout + closing}, logger)
 	if err != nil {
 		return nil, err
 	}
-	router.AddMiddleware(subscriber.NackReason)
-	router.AddMiddleware(c.Middleware...)
+	router.AddMiddleware(a.handling.middleware, nackReason)
+	router.AddMiddleware(a.config.Middleware...)
 	router.AddMiddleware(middleware.Recoverer)
 	return router, nil
 }

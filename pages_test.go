@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -169,4 +170,21 @@ func TestAQueryMayBeAddedWhileTheAppStarts(t *testing.T) {
 	}()
 	start(t, app)
 	<-added
+}
+
+func TestAQueryOfATopicThatTheGroupLacksFailsBeforeItsTimeout(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		app := open(t, dynamotest.New(t))
+		require.NoError(t, app.Handle(audit, ack))
+		ask := query(app, "audit", consistency.Config{Topics: []string{"ordre"}, Timeout: time.Hour})
+		start(t, app)
+		begun := time.Now()
+
+		status, err := ask(tokenOf(1, "ordre"))
+
+		assert.Equal(t, http.StatusServiceUnavailable, status)
+		assert.ErrorAs(t, err, new(*groups.NoTopicError))
+		assert.Less(t, time.Since(begun), 2*time.Second)
+	})
 }

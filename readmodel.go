@@ -92,7 +92,7 @@ func (a *App) readModel(ctx context.Context, config readmodel.Config, handler ge
 	a.models = append(a.models, modelWiring(model, config.Forms, wire))
 	a.workers = append(a.workers, Service{Name: name, Run: func(ctx context.Context) error {
 		return model.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
-			router, err := a.config.newRouter(a.config.Logger)
+			router, err := a.newRouter(a.config.Logger)
 			if err != nil {
 				return err
 			}

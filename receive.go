@@ -3,7 +3,6 @@ package millrace
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -42,8 +41,8 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	if in.Marshaler == nil {
 		in.Marshaler = cqrs.JSONMarshaler{GenerateName: publisher.EventName}
 	}
-	typed := typedCommands(handlers)
-	if err := errors.Join(a.checkNotStarted(), g.validate(), checkHandlers(g, in.Marshaler, typed)); err != nil {
+	names, err := commandNames(g, in.Marshaler, handlers)
+	if err := errors.Join(a.checkNotStarted(), g.validate(), err); err != nil {
 		return nil, err
 	}
 	p, err := publisher.NewPublisher(publisher.Config{Journal: a.journal, Streams: inboxStreams}, a.config.Logger)
@@ -51,22 +50,19 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 		return nil, err
 	}
 	config := in.Receive
-	config.Publisher, config.Names = p, nil
-	for _, h := range typed {
-		config.Names = append(config.Names, in.Marshaler.Name(h.NewEvent()))
-	}
+	config.Publisher, config.Names = p, names
 	if config.Topic == "" {
 		config.Topic = g.Name + "-inbox"
 	}
 	if config.Name == nil {
-		config.Name = nameOf(in.Marshaler, config.Names)
+		config.Name = nameOf(in.Marshaler, names)
 	}
 	inbox, err := receive.New(config, a.config.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
 	}
 	stored := Group{Name: g.Name, Topics: []string{config.Topic}, Subscriber: g.Subscriber}
-	if err := a.addTyped(stored, settings{}, in.Marshaler, false, typed); err != nil {
+	if err := a.dispatch(stored, in.Marshaler, handlers); err != nil {
 		return nil, err
 	}
 	for _, topic := range g.Topics {
@@ -91,15 +87,4 @@ func nameOf(marshaler cqrs.CommandEventMarshaler, names []string) func(*message.
 		}
 		return name
 	}
-}
-
-// typedCommands adapts handlers of commands to handlers of a group.
-func typedCommands(handlers []cqrs.CommandHandler) []cqrs.GroupEventHandler {
-	typed := make([]cqrs.GroupEventHandler, len(handlers))
-	for i, h := range handlers {
-		if h != nil {
-			typed[i] = commandHandler{h}
-		}
-	}
-	return slices.Clip(typed)
 }

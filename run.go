@@ -264,7 +264,11 @@ func (r *run) stop() error {
 	deadline := time.Now().Add(r.config.StopTimeout)
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	errs := []error{r.stopFeeds(ctx), r.stopServices(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(deadline)}
+	errs := []error{r.stopFeeds(ctx), r.stopServices(ctx), r.stopHandlers(ctx), r.await(ctx)}
+	if errs[2] != nil || errs[3] != nil {
+		errs = append(errs, r.handling.stillRunning())
+	}
+	errs = append(errs, r.stopPublisher(deadline))
 	r.stopSender(deadline)
 	return errors.Join(errs...)
 }

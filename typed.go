@@ -9,6 +9,9 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/command"
+	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // HandleEvents adds typed handlers of Watermill's cqrs component for the events of a group's
@@ -21,17 +24,21 @@ import (
 // Errors: those of [App.Handle] and of the cqrs component; [*ConfigError] also if the definition of
 // a topic has a codec other than aggregate.JSON, and Config.Marshaler is not set.
 func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
-	if err := checkHandlers(g, a.config.Marshaler, handlers); err != nil {
-		return err
-	}
-	var eventTypes []string
+	var events []any
 	for _, handler := range handlers {
-		eventTypes = append(eventTypes, a.config.Marshaler.Name(handler.NewEvent()))
+		if handler == nil {
+			return nilHandler(g)
+		}
+		events = append(events, handler.NewEvent())
+	}
+	eventTypes, err := namesOf(g, a.config.Marshaler, events)
+	if err != nil {
+		return err
 	}
 	if err := errors.Join(a.checkTopics(g, eventTypes), a.checkMarshaler(g)); err != nil {
 		return err
 	}
-	return a.addTyped(g, a.ofHandler(eventTypes), a.config.Marshaler, true, handlers)
+	return a.addTyped(g, a.ofHandler(eventTypes), handlers)
 }
 
 // checkMarshaler returns an error if the default marshaler would decode events that another codec
@@ -55,58 +62,81 @@ func (a *App) checkMarshaler(g Group) error {
 // HandleCommands once.
 //
 // A command without a handler is nacked, and delivered again. So in a rolling deployment a newer
-// process can handle it.
+// process can handle it. The error is a command.ErrUnknown, and names the message.
 //
-// Errors: those of [App.Handle] and of the cqrs component.
+// Errors: those of [App.Handle].
 func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
-	all := typedCommands(handlers)
 	g := Group{Name: commandGroup, Topics: []string{a.config.CommandTopic}}
-	if err := errors.Join(a.checkNotStarted(), checkHandlers(g, a.config.Marshaler, all)); err != nil {
+	if _, err := commandNames(g, a.config.Marshaler, handlers); err != nil {
+		return err
+	}
+	if err := a.checkNotStarted(); err != nil {
 		return err
 	}
 	if slices.Equal(a.topicsOf[g.Name], g.Topics) {
 		return &ConfigError{"HandleCommands", "was called twice; pass all handlers in one call"}
 	}
-	return a.addTyped(g, settings{}, a.config.Marshaler, false, all)
+	return a.dispatch(g, a.config.Marshaler, handlers)
 }
 
-// checkHandlers returns an error if there is no handler, a nil handler, or a second handler of a
-// type, which Watermill would never call.
-func checkHandlers(g Group, marshaler cqrs.CommandEventMarshaler, handlers []cqrs.GroupEventHandler) error {
-	if len(handlers) == 0 {
-		return &ConfigError{"handlers", fmt.Sprintf("of group %q are missing; add one for each type of message", g.Name)}
+// dispatch adds handlers of commands to a group.
+func (a *App) dispatch(g Group, marshaler cqrs.CommandEventMarshaler, handlers []cqrs.CommandHandler) error {
+	dispatch, err := command.Dispatch(marshaler, handlers...)
+	if err != nil {
+		return err
 	}
-	names := map[string]bool{}
+	return a.add(g, settings{}, func(msg *message.Message) error {
+		err := dispatch(msg)
+		if id, number, ok := subscriber.AggregateFromContext(msg.Context()); ok && errors.Is(err, command.ErrUnknown) {
+			return fmt.Errorf("%w: start a process that handles it, or skip its message with: millrace group skip %s %s %s %d",
+				err, g.Name, id.Type, printable.Text(id.Value), number)
+		}
+		return err
+	})
+}
+
+func nilHandler(g Group) error {
+	return &ConfigError{"handlers", fmt.Sprintf("of group %q include nil; leave it out", g.Name)}
+}
+
+// commandNames returns the names of the commands of handlers.
+func commandNames(g Group, marshaler cqrs.CommandEventMarshaler, handlers []cqrs.CommandHandler) ([]string, error) {
+	var commands []any
 	for _, handler := range handlers {
 		if handler == nil {
-			return &ConfigError{"handlers", fmt.Sprintf("of group %q include nil; leave it out", g.Name)}
+			return nil, nilHandler(g)
 		}
-		name := marshaler.Name(handler.NewEvent())
-		if names[name] {
-			return &ConfigError{"handlers", fmt.Sprintf("of group %q include two for %q; use a group for each", g.Name, name)}
-		}
-		names[name] = true
+		commands = append(commands, handler.NewCommand())
 	}
-	return nil
+	return namesOf(g, marshaler, commands)
+}
+
+// namesOf returns the names of what the handlers of a group handle. It returns an error if there is
+// no handler, or a second one of a type, which would never be called.
+func namesOf(g Group, marshaler cqrs.CommandEventMarshaler, handled []any) (names []string, err error) {
+	if len(handled) == 0 {
+		return nil, &ConfigError{"handlers", fmt.Sprintf("of group %q are missing; add one for each type of message", g.Name)}
+	}
+	for _, message := range handled {
+		name := marshaler.Name(message)
+		if slices.Contains(names, name) {
+			return nil, &ConfigError{"handlers", fmt.Sprintf("of group %q include two for %q; use a group for each", g.Name, name)}
+		}
+		names = append(names, name)
+	}
+	return names, nil
 }
 
 // commandGroup is the consumer group of commands.
 const commandGroup = "commands"
 
-// commandHandler adapts a command handler to a handler of a group. The handlers of a group share a
-// subscriber, so commands of all types stay in order.
-type commandHandler struct{ cqrs.CommandHandler }
-
-// NewEvent returns a new command.
-func (h commandHandler) NewEvent() any { return h.NewCommand() }
-
 // addTyped adds a group processor for each topic. The processors share a subscriber.
-func (a *App) addTyped(g Group, s settings, marshaler cqrs.CommandEventMarshaler, ackUnknown bool, handlers []cqrs.GroupEventHandler) error {
+func (a *App) addTyped(g Group, s settings, handlers []cqrs.GroupEventHandler) error {
 	return a.wire(g, s, func(router *message.Router, sub message.Subscriber) error {
 		for _, topic := range g.Topics {
 			processor, err := cqrs.NewEventGroupProcessorWithConfig(router, cqrs.EventGroupProcessorConfig{
-				Marshaler:         marshaler,
-				AckOnUnknownEvent: ackUnknown,
+				Marshaler:         a.config.Marshaler,
+				AckOnUnknownEvent: true,
 				GenerateSubscribeTopic: func(cqrs.EventGroupProcessorGenerateSubscribeTopicParams) (string, error) {
 					return topic, nil
 				},

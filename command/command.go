@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -35,7 +37,8 @@ var ErrNoID = errors.New("the message of the command has no UUID: set one, such 
 // id, with any Pub/Sub.
 //
 // A command that the decision refuses is passed to [OnRefused] and acked, since the decision would
-// refuse it again. The handler returns all other errors of Execute, so the message is nacked. See
+// refuse it again. Without OnRefused it is logged at Info level, see [WithLogger]. The handler
+// returns all other errors of Execute, so the message is nacked. See
 // [repository.RefusedError] for errors that another delivery does not resolve.
 //
 // Errors of the handler: [ErrNoID], and those of repository.Repository.Execute and of [OnRefused].
@@ -64,6 +67,7 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 		case !ok:
 			return err
 		case o.refused == nil:
+			o.logRefused(ctx, name, cqrs.FullyQualifiedStructName(command), msg, refused)
 			return nil
 		default:
 			return o.refused(ctx, command, refused)
@@ -119,6 +123,7 @@ func causedBy(ctx context.Context, msg *message.Message) context.Context {
 type Option[C any] func(*handlerOptions[C])
 
 type handlerOptions[C any] struct {
+	logger  watermill.LoggerAdapter // nil for that of the message's subscriber
 	refused func(ctx context.Context, command *C, refused *repository.RefusedError) error
 	execute func(command *C) []repository.Option
 }
@@ -134,4 +139,21 @@ func OnRefused[C any](f func(ctx context.Context, command *C, refused *repositor
 // [repository.WithWrites].
 func WithRepositoryOptions[C any](options func(command *C) []repository.Option) Option[C] {
 	return func(o *handlerOptions[C]) { o.execute = options }
+}
+
+// WithLogger returns an option to log refused commands to a logger. Default: the logger of the
+// message's subscriber, if the message comes from package subscriber. Otherwise nothing is logged.
+func WithLogger[C any](logger watermill.LoggerAdapter) Option[C] {
+	return func(o *handlerOptions[C]) { o.logger = logger }
+}
+
+func (o *handlerOptions[C]) logRefused(ctx context.Context, handler, command string, msg *message.Message, refused *repository.RefusedError) {
+	logger := o.logger
+	if logger == nil {
+		logger = handled.LoggerOf(ctx)
+	}
+	logger.Info("Command is refused, and is not delivered again", watermill.LogFields{
+		"aggregate_type": printable.Text(refused.ID.Type), "aggregate_id": printable.Text(refused.ID.Value),
+		"command": command, "handler_name": handler, "message_uuid": printable.Text(msg.UUID), "reason": refused.Error(),
+	})
 }

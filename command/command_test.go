@@ -130,6 +130,26 @@ func TestACommandThatIsRefusedIsAcked(t *testing.T) {
 	assert.Empty(t, w.stored(t, "a"))
 }
 
+func TestARefusalThatNobodyAnswersIsLogged(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	log := watermill.NewCaptureLogger()
+	answered := command.OnRefused(func(context.Context, *deposit, *repository.RefusedError) error { return nil })
+	msg := message.NewMessage("m", nil)
+	require.NoError(t, handle(command.Handler("deposit", w.accounts, route, command.WithLogger[deposit](log), answered), msg, &deposit{"a", 101}))
+	assert.Empty(t, log.Captured())
+
+	require.NoError(t, handle(command.Handler("deposit", w.accounts, route, command.WithLogger[deposit](log)), msg, &deposit{"a", 101}))
+
+	assert.True(t, log.Has(watermill.CapturedMessage{
+		Level: watermill.InfoLogLevel, Msg: "Command is refused, and is not delivered again",
+		Fields: watermill.LogFields{
+			"aggregate_type": "account", "aggregate_id": "a", "command": "command_test.deposit", "handler_name": "deposit",
+			"message_uuid": "m", "reason": "too much",
+		},
+	}), log.Captured())
+}
+
 func TestAnyOtherErrorIsReturned(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

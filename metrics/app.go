@@ -5,11 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/millrace-dev/millrace/process"
-	"github.com/millrace-dev/millrace/projection"
-	"github.com/millrace-dev/millrace/repository"
-	"github.com/millrace-dev/millrace/subscriber"
-	"github.com/millrace-dev/millrace/wakeup"
+	"github.com/millrace-dev/millrace/metrics/internal/series"
 )
 
 // App yields the components to observe. *millrace.App implements it.
@@ -21,19 +17,8 @@ type App interface {
 // that was added to an App, and for its wake-ups.
 func Collectors(app App) (collectors []prometheus.Collector) {
 	for name, component := range app.Components() {
-		switch p := component.(type) {
-		case *subscriber.Subscriber:
-			collectors = append(collectors, NewSubscriberCollector(p, SubscriberConfig{ConsumerGroup: name}))
-		case interface{ Stats() projection.Stats }:
-			collectors = append(collectors, NewProjectionCollector(p, ProjectionConfig{Name: name}))
-		case interface{ Stats() process.Stats }:
-			collectors = append(collectors, NewProcessCollector(p, ProcessConfig{Type: name}))
-		case interface{ Stats() repository.Stats }:
-			collectors = append(collectors, NewRepositoryCollector(p, RepositoryConfig{AggregateType: name}))
-		case *wakeup.Sender:
-			collectors = append(collectors, NewWakeupSenderCollector(p))
-		case *wakeup.Receiver:
-			collectors = append(collectors, NewWakeupReceiverCollector(p))
+		if c, ok := series.Of(name, component); ok {
+			collectors = append(collectors, newCollector(c))
 		}
 	}
 	return collectors

@@ -11,7 +11,8 @@
 // [Collectors] returns the collectors of everything that was added to a millrace.App.
 //
 // A collector reads the current values when Prometheus scrapes it. It makes no requests to
-// DynamoDB. Counters start at 0 with the process. docs/operations/metrics.md has queries.
+// DynamoDB. Counters start at 0 with the process. docs/operations/metrics.md has queries. Package
+// metrics/otelmetrics has the same metrics for OpenTelemetry.
 //
 // # Subscribers
 //

@@ -3,6 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/millrace-dev/millrace/metrics/internal/series"
 	"github.com/millrace-dev/millrace/projection"
 )
 
@@ -30,31 +31,5 @@ func NewProjectionCollector(p Projection, config ProjectionConfig) prometheus.Co
 	case config.Name == "":
 		return invalid("Name is empty: set a name that is unique among projections")
 	}
-	named := func(name, help string, read func(projection.Stats) uint64) count[projection.Stats] {
-		return newCount("projection", name, help, prometheus.Labels{"projection": config.Name}, read)
-	}
-	return &projectionCollector{projection: p, counts: []count[projection.Stats]{
-		named("events_applied_total", "Events whose writes were committed.",
-			func(s projection.Stats) uint64 { return s.Applied }),
-		named("events_ignored_total", "Events without writes.",
-			func(s projection.Stats) uint64 { return s.Ignored }),
-		named("writes_dropped_total", "Idempotent writes that were left out, since their condition was false.",
-			func(s projection.Stats) uint64 { return s.Dropped }),
-	}}
-}
-
-type projectionCollector struct {
-	projection Projection
-	counts     []count[projection.Stats]
-}
-
-// Describe implements prometheus.Collector.
-func (c *projectionCollector) Describe(out chan<- *prometheus.Desc) { describe(out, c.counts) }
-
-// Collect implements prometheus.Collector.
-func (c *projectionCollector) Collect(out chan<- prometheus.Metric) {
-	stats := c.projection.Stats()
-	for _, count := range c.counts {
-		out <- count.of(stats)
-	}
+	return newCollector(series.OfProjection(p.Stats, config.Name))
 }

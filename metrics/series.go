@@ -1,51 +1,73 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"errors"
 
-const namespace = "millrace"
+	"github.com/prometheus/client_golang/prometheus"
 
-// count is a counter. It reads its value from the stats of a component.
-type count[S any] struct {
-	desc *prometheus.Desc
-	read func(S) uint64
+	"github.com/millrace-dev/millrace/metrics/internal/series"
+)
+
+const namespace = "millrace_"
+
+// collector collects the metrics of a component.
+type collector struct {
+	component series.Component
+	descs     map[*series.Series]*prometheus.Desc
 }
 
-func newCount[S any](subsystem, name, help string, labels prometheus.Labels, read func(S) uint64) count[S] {
-	return count[S]{prometheus.NewDesc(prometheus.BuildFQName(namespace, subsystem, name), help, nil, labels), read}
+func newCollector(c series.Component) prometheus.Collector {
+	var labels prometheus.Labels
+	if c.Label.Prometheus != "" {
+		labels = prometheus.Labels{c.Label.Prometheus: c.Name}
+	}
+	descs := map[*series.Series]*prometheus.Desc{}
+	for _, s := range c.Series {
+		var variable []string
+		for _, label := range s.Labels {
+			variable = append(variable, label.Prometheus)
+		}
+		descs[s] = prometheus.NewDesc(namespace+s.Name, s.Help, variable, labels)
+	}
+	return &collector{c, descs}
 }
 
-func (c count[S]) of(stats S) prometheus.Metric {
-	return metric(c.desc, prometheus.CounterValue, float64(c.read(stats)))
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, s := range c.component.Series {
+		out <- c.descs[s]
+	}
 }
 
-// gauge is a gauge of a subscriber.
-type gauge[S any] struct {
-	desc *prometheus.Desc
-	read func(S) float64
-}
-
-func newGauge[S any](name, help string, labels prometheus.Labels, variable []string, read func(S) float64) gauge[S] {
-	return gauge[S]{prometheus.NewDesc(prometheus.BuildFQName(namespace, "subscriber", name), help, variable, labels), read}
-}
-
-func (g gauge[S]) of(status S, labels ...string) prometheus.Metric {
-	return metric(g.desc, prometheus.GaugeValue, g.read(status), labels...)
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	c.component.Collect(func(v series.Value) { out <- metric(c.descs[v.Of], v) })
 }
 
 // metric returns an invalid metric, instead of a panic, for an invalid label.
-func metric(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
-	m, err := prometheus.NewConstMetric(desc, kind, value, labels...)
+func metric(desc *prometheus.Desc, v series.Value) prometheus.Metric {
+	var m prometheus.Metric
+	var err error
+	switch v.Of.Kind {
+	case series.Duration:
+		m, err = prometheus.NewConstSummary(desc, v.Count, v.Value, nil, v.Labels...)
+	case series.Counter:
+		m, err = prometheus.NewConstMetric(desc, prometheus.CounterValue, v.Value, v.Labels...)
+	default:
+		m, err = prometheus.NewConstMetric(desc, prometheus.GaugeValue, v.Value, v.Labels...)
+	}
 	if err != nil {
 		return prometheus.NewInvalidMetric(desc, err)
 	}
 	return m
 }
 
-func (c count[S]) description() *prometheus.Desc { return c.desc }
-func (g gauge[S]) description() *prometheus.Desc { return g.desc }
-
-func describe[D interface{ description() *prometheus.Desc }](out chan<- *prometheus.Desc, series []D) {
-	for _, s := range series {
-		out <- s.description()
-	}
+// invalid returns a collector whose registration fails with a reason.
+func invalid(reason string) prometheus.Collector {
+	return refused{prometheus.NewInvalidDesc(errors.New(reason))}
 }
+
+type refused struct{ desc *prometheus.Desc }
+
+func (r refused) Describe(out chan<- *prometheus.Desc) { out <- r.desc }
+func (r refused) Collect(chan<- prometheus.Metric)     {}

@@ -245,11 +245,23 @@ func TestAnIdempotentUpdateKeepsTheCallersExpressions(t *testing.T) {
 	}
 }
 
-func TestAMessageOfAnotherPubSubIsRefused(t *testing.T) {
+func TestAMessageWithoutAPositionIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	p, err := projection.New(&dynamodb.Client{}, projection.Config{}, sum)
 	require.NoError(t, err)
-	require.ErrorIs(t, p.Handle(message.NewMessage("id", nil)), subscriber.ErrNoPosition)
+	for key, advice := range map[string]string{
+		"other":                "pass the subscriber's own message to the handler",
+		subscriber.PartKey:     "pass them to the projection",
+		subscriber.DeferredKey: "use another failure policy than subscriber.Defer",
+	} {
+		msg := message.NewMessage("id", nil)
+		msg.Metadata.Set(key, "1/2")
+
+		err := p.Handle(msg)
+
+		require.ErrorIs(t, err, subscriber.ErrNoPosition, key)
+		assert.ErrorContains(t, err, advice, key)
+	}
 }
 
 func TestMoreWritesThanATransactionHoldsAreRefused(t *testing.T) {

@@ -92,7 +92,9 @@ func TestABroadcastHasNoPositionToCommit(t *testing.T) {
 	_, messages := subscribe(t, broadcastOf(unanswered(quick(j))))
 	position, ok := subscriber.PositionFromContext(receive(t, messages).Context())
 	require.True(t, ok)
-	require.ErrorIs(t, position.Commit(t.Context(), nil), subscriber.ErrNoPosition)
+	err := position.Commit(t.Context(), nil)
+	require.ErrorIs(t, err, subscriber.ErrNoPosition)
+	require.ErrorContains(t, err, "use NewSubscriber, with a consumer group")
 	require.ErrorIs(t, position.CommitAhead(t.Context(), 10, nil), subscriber.ErrNoPosition)
 }
 

@@ -59,7 +59,8 @@ func (c *messageContext) Value(key any) any {
 		return c
 	}
 	if _, ok := key.(handled.Key); ok {
-		return handled.Event{Table: c.position.deliverer.journal.Config.Tables.Journal, Aggregate: c.record.Aggregate, Number: c.record.Number}
+		d := c.position.deliverer
+		return handled.Event{Table: d.journal.Config.Tables.Journal, Aggregate: c.record.Aggregate, Number: c.record.Number, Logger: d.logger}
 	}
 	if _, ok := key.(carried.Key); ok {
 		return envelope.CausedBy(c.record, aggregate.MetadataFromContext(c.parent))

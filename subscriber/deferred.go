@@ -110,6 +110,8 @@ func (d *deliverer) failedAgain(was checkpoint.Skipped, failure error) (due time
 	now.Reason = fmt.Sprintf("%v, %s", cause, times(now.Attempts))
 	if now.Due = now.At.Add(b.pause(now.Attempts)); now.Attempts >= b.Attempts {
 		now.Due = time.Time{}
+	} else {
+		d.logFailure(failed, now.Attempts, now.Due.Sub(now.At))
 	}
 	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)
 	defer cancel()
@@ -119,9 +121,7 @@ func (d *deliverer) failedAgain(was checkpoint.Skipped, failure error) (due time
 	if now.Due.IsZero() {
 		d.deferrals.gaveUp()
 		d.stats.skipped.Add(1)
-		d.logger.Error("Deferred event is given up; its record stays", cause, watermill.LogFields{
-			"aggregate_id": printable.Text(was.Aggregate.Value), "number": was.Number, "attempts": now.Attempts,
-		})
+		d.logger.Error("Deferred event is given up; its record stays", cause, failed.fields(now.Attempts))
 	}
 	return now.Due, nil
 }

@@ -356,6 +356,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 	case <-d.stopping:
 		return errStopped
 	}
+	began := time.Now()
 	var deadline <-chan time.Time
 	limit := d.config.AckDeadline
 	if d.burst != nil {
@@ -377,9 +378,23 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 		d.stats.expired.Add(1)
 		return ctx.failed(msg, errAckDeadline)
 	case <-d.abandoned:
+		d.logHanging(r, attempt, time.Since(began))
 		return errStopped
 	}
 }
+
+// mostHanging limits the lines about handlers that have not returned at the end of a subscription.
+const mostHanging = 10
+
+// logHanging logs that a handler has not returned within CloseTimeout.
+func (d *deliverer) logHanging(r *journal.Record, attempt int, handling time.Duration) {
+	if !d.IsLost() && d.hanging.Add(1) <= mostHanging {
+		d.logger.Error("Handler has not returned within CloseTimeout; its event is delivered again", errHanging,
+			fieldsOf(r.Aggregate, r.Number, r.EventType, attempt).Add(watermill.LogFields{"handling": handling}))
+	}
+}
+
+var errHanging = errors.New("the handler neither acks nor nacks its message: limit its calls, or raise CloseTimeout")
 
 // ack records that all events of a stream up to a number are handled.
 func (d *deliverer) ack(st *stream, number uint64) {

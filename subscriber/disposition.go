@@ -8,7 +8,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // disposition is the decision to give up an event.
@@ -22,7 +21,7 @@ type disposition struct {
 }
 
 func (v *disposition) fields(st *stream) watermill.LogFields {
-	return watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "number": v.number, "attempts": v.attempts}
+	return fieldsOf(st.ID, v.number, v.eventType, v.attempts)
 }
 
 // apply writes the result of a disposition, and reports whether the stream continues. After an

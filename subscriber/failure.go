@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/internal/retry"
@@ -59,7 +60,11 @@ func recovered(err *error, what string) {
 
 // fail makes a stream wait after an error, longer each time. Other streams do not wait.
 func (d *deliverer) fail(st *stream, err error) {
+	failed := d.failureOf(st, err)
 	if d.endsWith(err) {
+		if failed != nil && failed.answered() {
+			d.logger.Error("Handler failed while the shard ends; the event is delivered again", briefError{failed.cause()}, failed.fields(st.Work.delivery.attempts+1))
+		}
 		return
 	}
 	var corrupt *journal.CorruptItemError
@@ -67,13 +72,13 @@ func (d *deliverer) fail(st *stream, err error) {
 		d.delay(st, 0, 0) // the events before the corrupt one can be read
 		return
 	}
-	failed := d.failureOf(st, err)
 	if failed == nil { // the store could not be reached, which does not count as an attempt
 		st.Work.delivery.failures++
 		d.block(st, err, st.Work.delivery.failures)
 		return
 	}
 	if failed.batched {
+		d.logger.Info("Transaction for several events failed; they are handled one by one", failed.fields(1).Add(watermill.LogFields{"err": briefError{failed.cause()}}))
 		d.delay(st, 0, 0) // the message is delivered again alone
 		return
 	}
@@ -93,6 +98,7 @@ func (d *deliverer) fail(st *stream, err error) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.loseIfFenced(err) {
 			failures := st.Work.delivery.attempts - policy.attempts + 1
+			d.logFailure(failed, st.Work.delivery.attempts, pause)
 			// now it is blocked for this reason
 			d.noteFailure(st, failed.record.Number, err, failures, pause)
 			d.block(st, err, failures)
@@ -100,6 +106,7 @@ func (d *deliverer) fail(st *stream, err error) {
 		return
 	}
 	if failed.answered() {
+		d.logFailure(failed, st.Work.delivery.attempts, pause)
 		d.delay(st, pause, st.Work.delivery.attempts)
 		return
 	}
@@ -182,13 +189,45 @@ func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures
 	})
 }
 
+// block makes a stream wait after an error that is not the answer of a handler.
 func (d *deliverer) block(st *stream, err error, failures int) {
 	pause := retry.Backoff(minFailurePause, maxFailurePause, failures)
 	d.stats.failures.Add(1)
-	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
-		"aggregate_id": printable.Text(st.ID.Value), "pause": pause, "attempts": st.Work.delivery.attempts,
-	})
+	if isLogged(failures) {
+		fields := watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "attempts": failures}
+		if failed := d.failureOf(st, err); failed != nil {
+			fields = failed.fields(failures)
+		}
+		d.logger.Error("Aggregate is blocked, will try again", briefError{err}, fields.Add(watermill.LogFields{"pause": pause}))
+	}
 	d.delay(st, pause, failures)
+}
+
+// logFailure logs a failed attempt at an event. The event is delivered again after a pause.
+func (d *deliverer) logFailure(f *failure, attempts int, pause time.Duration) {
+	if isLogged(attempts) {
+		d.logger.Error("Handler failed, will deliver the event again", briefError{f.cause()}, f.fields(attempts).Add(watermill.LogFields{"pause": pause}))
+	}
+}
+
+// isLogged reports whether to log the failure that makes this number of failures in a row: the
+// first three, then each that doubles the number, and each 64th, which is one in half an hour with
+// the default pauses.
+func isLogged(failures int) bool {
+	return failures <= 3 || failures&(failures-1) == 0 || failures%64 == 0
+}
+
+func (f *failure) fields(attempts int) watermill.LogFields {
+	return fieldsOf(f.record.Aggregate, f.record.Number, f.record.EventType, attempts)
+}
+
+// fieldsOf returns the log fields of an event. The logger has the topic, its aggregate type.
+func fieldsOf(id aggregate.ID, number uint64, eventType string, attempts int) watermill.LogFields {
+	fields := watermill.LogFields{"aggregate_id": printable.Text(id.Value), "number": number, "attempts": attempts}
+	if eventType != "" {
+		fields["event_type"] = printable.Text(eventType)
+	}
+	return fields
 }
 
 // pacedAfter returns the number of failures in a row up to which the next attempt at an aggregate

@@ -109,11 +109,11 @@ func (p *Position) isIn(store PositionStore) error {
 // are in another store.
 func (d *deliverer) positionsOfTable() (*tablePositions, error) {
 	if d.broadcast {
-		return nil, fmt.Errorf("%w: a broadcast has no positions", ErrNoPosition)
+		return nil, fmt.Errorf("%w: a broadcast has none; use NewSubscriber, with a consumer group", ErrNoPosition)
 	}
 	table, ok := d.config.Positions.(*tablePositions)
 	if !ok {
-		return nil, fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, d.config.Positions)
+		return nil, fmt.Errorf("%w: Config.Positions of the subscriber is a %T; leave it out, or use the handler of that store", ErrNoPosition, d.config.Positions)
 	}
 	return table, nil
 }

@@ -67,7 +67,7 @@ func newSubscriber(config Config, broadcast bool, logger watermill.LoggerAdapter
 		return nil, err
 	}
 	return &Subscriber{
-		config: config, broadcast: broadcast, limits: defaultLimits(), checkpoint: checkpoint.New(config.Journal), history: today, logger: logger,
+		config: config, broadcast: broadcast, limits: defaultLimits(config.StateBytes), checkpoint: checkpoint.New(config.Journal), history: today, logger: logger,
 		subscriptions: map[*subscription]struct{}{}, closing: make(chan struct{}),
 	}, nil
 }

@@ -53,6 +53,8 @@ type subscription struct {
 	hints   *rate.Limiter // limits the reads because of hints from outside
 	writers chan struct{} // one element for each row that is being written
 
+	hanging atomic.Int64 // handlers that have not returned within CloseTimeout
+
 	since time.Time // when the subscription began
 
 	// The following are zero outside of bursts. visit is the current visit.

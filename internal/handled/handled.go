@@ -1,9 +1,12 @@
 // Package handled defines the context key of the event that a message carries. The subscriber sets
-// it, and package repository reads it. So a load in a handler includes the event.
+// it. Package repository reads it, so that a load in a handler includes the event. Package command
+// writes to its log.
 package handled
 
 import (
 	"context"
+
+	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -16,6 +19,17 @@ type Event struct {
 	Table     string // the name of the journal table
 	Aggregate aggregate.ID
 	Number    uint64
+	// Logger is the logger of the subscriber. It names the topic and the consumer group.
+	Logger watermill.LoggerAdapter
+}
+
+// LoggerOf returns the logger of the subscriber whose message is being handled with ctx. Otherwise
+// it returns a logger that logs nothing.
+func LoggerOf(ctx context.Context) watermill.LoggerAdapter {
+	if e, ok := ctx.Value(Key{}).(Event); ok && e.Logger != nil {
+		return e.Logger
+	}
+	return watermill.NopLogger{}
 }
 
 // VersionOf returns the number of the event that is being handled with ctx, if it is an event of id

@@ -38,11 +38,17 @@ func Decode[E Event](codec aggregate.Codec, r *journal.Record) (event E, err err
 	return event, nil
 }
 
-// NoPosition returns the error of a projection for a message without a position.
+// NoPosition returns the error of a projection for a message without a position. It says why the
+// message has none.
 func NoPosition(msg *message.Message) error {
 	if part := msg.Metadata.Get(subscriber.PartKey); part != "" {
 		return fmt.Errorf("message %s is part %s of an event that the Definitions of the subscriber split: leave these out, "+
 			"and pass them to the projection, which handles the event as a whole: %w", msg.UUID, part, subscriber.ErrNoPosition)
 	}
-	return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
+	if msg.Metadata.Get(subscriber.DeferredKey) != "" {
+		return fmt.Errorf("message %s is of a deferred event, and later events were handled before it: "+
+			"use another failure policy than subscriber.Defer: %w", msg.UUID, subscriber.ErrNoPosition)
+	}
+	return fmt.Errorf("message %s does not come from a subscriber of Millrace, or has lost its context: "+
+		"pass the subscriber's own message to the handler, or use dedup.Positions for forwarded messages: %w", msg.UUID, subscriber.ErrNoPosition)
 }

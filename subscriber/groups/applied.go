@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/retry"
 )
 
@@ -64,14 +63,15 @@ func (g *Group) applied(ctx context.Context, id aggregate.ID) (uint64, error) {
 // It reads the position at once, then after 10 ms, and then at growing intervals of up to half a
 // second. Each read costs what [Groups.Position] costs. If the aggregate is blocked or parked, if
 // the group has no members, or if the group does not exist yet, it waits until ctx ends. So pass a
-// context with a deadline.
+// context with a deadline. If the group exists, but does not join the aggregate's topic within a
+// second, it returns a [*NoTopicError].
 //
 // An event without writes counts as applied when the subscriber next stores positions, within
 // subscriber.Timing.CommitInterval (default: 1 second). Lower it if callers wait for such events.
 //
 // Errors: [ErrNotApplied] with the error of the context, and with [ErrNoGroup] if the group does
-// not exist; those of [Groups.Position]. None of these errors means that the event will never be
-// applied.
+// not exist; [*NoTopicError]; those of [Groups.Position]. None of these errors means that the event
+// will never be applied.
 func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	return g.wait(ctx, group, id, number, false)
 }
@@ -82,15 +82,21 @@ func (g *Groups) wait(ctx context.Context, group string, id aggregate.ID, number
 	one := g.Of(group, id.Type)
 	between := retry.Pauses(10*time.Millisecond, 500*time.Millisecond, 0)
 	var why error
+	var lacking time.Time // when the group was seen first on other topics only
 	for {
 		applied, err := one.applied(ctx, id)
-		if mayLack && errors.Is(err, ErrNoGroup) {
-			keys, failure := g.store.Keys(ctx)
+		if errors.Is(err, ErrNoGroup) {
+			topics, failure := g.Topics(ctx, group)
 			switch {
 			case failure != nil:
 				err = failure
-			case slices.ContainsFunc(keys, func(k checkpoint.Key) bool { return k.Group == group }):
+			case len(topics) == 0 || slices.Contains(topics, id.Type): // it may begin later
+			case mayLack:
 				return nil
+			case lacking.IsZero():
+				lacking = time.Now()
+			case time.Since(lacking) >= joining:
+				return one.failed("wait for", &NoTopicError{Group: group, Topic: id.Type, Topics: topics})
 			}
 		}
 		notYet := notApplied(group, id, number, applied)
@@ -111,6 +117,9 @@ func (g *Groups) wait(ctx context.Context, group string, id aggregate.ID, number
 		}
 	}
 }
+
+// joining is the time that a group has to join its topics one after the other.
+const joining = time.Second
 
 // WaitToken waits until a group has applied all events that a consistency token names. It calls
 // [Groups.WaitApplied] for each aggregate of the token, except for aggregates of topics that the

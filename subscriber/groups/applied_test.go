@@ -161,3 +161,40 @@ func TestAReaderWhoseTimeIsOverDuringTheFirstReadHasWaited(t *testing.T) {
 	require.ErrorIs(t, err, groups.ErrNotApplied)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
+
+func TestAReaderDoesNotWaitForATopicThatTheGroupLacks(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1)
+		sub, _ := subscribe(t, s.quick())
+		require.NoError(t, sub.WaitJoined(t.Context()))
+		begun := time.Now()
+
+		err := s.WaitApplied(t.Context(), group, aggregate.ID{Type: "acount", Value: "a"}, 1)
+
+		assert.Less(t, time.Since(begun), 2*time.Second)
+		require.ErrorIs(t, err, groups.ErrNotApplied)
+		require.ErrorIs(t, err, groups.ErrNoGroup)
+		var lacks *groups.NoTopicError
+		require.ErrorAs(t, err, &lacks)
+		assert.Equal(t, &groups.NoTopicError{Group: group, Topic: "acount", Topics: []string{topic}}, lacks)
+	})
+}
+
+// A group joins its topics one after the other.
+func TestAReaderWaitsForTheNextTopicOfAGroupThatBegins(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1)
+		sub, _ := subscribe(t, s.quick())
+		require.NoError(t, sub.WaitJoined(t.Context()))
+		waited := make(chan error, 1)
+		go func() { waited <- s.WaitApplied(t.Context(), group, aggregate.ID{Type: "other", Value: "a"}, 0) }()
+		time.Sleep(500 * time.Millisecond)
+
+		_, err := sub.Subscribe(t.Context(), "other")
+
+		require.NoError(t, err)
+		require.NoError(t, <-waited)
+	})
+}

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError], [*ReplayError],
-// [*ExternalPositionsError] and [*TrimKeepError] are for errors.As. Methods also return errors of
-// the journal, such as journal.ErrThrottled and journal.ErrTableMissing.
+// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError], [*NoTopicError],
+// [*ReplayError], [*ExternalPositionsError] and [*TrimKeepError] are for errors.As. Methods also
+// return errors of the journal, such as journal.ErrThrottled and journal.ErrTableMissing.
 //
 // An edit of an aggregate returns subscriber.ErrFenced if the operator has lost the shard five
 // times. It loses the shard to another operator, or when its heartbeats fail for the 10 seconds of
@@ -88,6 +88,22 @@ func (e *ReplayError) Error() string {
 	return "the group would deliver events again that must not be repeated without a confirmation, because it has subscriber.Config.NoReplay: " +
 		"make Groups with WithReplay if their effects may happen again"
 }
+
+// NoTopicError is an [ErrNotApplied] and an [ErrNoGroup] of [Groups.WaitApplied]: the group exists,
+// but has not joined the topic of the aggregate. So it does not handle the event, unless a program
+// joins the topic later.
+type NoTopicError struct {
+	Group, Topic string   // the group, and the topic that it has not joined
+	Topics       []string // the topics of the group
+}
+
+func (e *NoTopicError) Error() string {
+	return fmt.Sprintf("consumer group %q has the topics %q, and not %q: correct the name of the group, or subscribe it to the topic",
+		e.Group, e.Topics, e.Topic)
+}
+
+// Unwrap returns ErrNotApplied and ErrNoGroup.
+func (e *NoTopicError) Unwrap() []error { return []error{ErrNotApplied, ErrNoGroup} }
 
 // ExternalPositionsError is an [ErrExternalPositions] of [Groups.Trim]. Group and Topic
 // name the group whose positions Trim needs.

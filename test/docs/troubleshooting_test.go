@@ -95,7 +95,7 @@ func TestThePageOfTroubleshootingHasTheLinesOfTheLog(t *testing.T) {
 		lines []string
 	}{
 		"subscribed":                       {func(*aShop) {}, []string{"Starting handler"}},
-		"a handler fails":                  {func(s *aShop) { s.handle = fails }, []string{"Handler returned error"}},
+		"a handler fails":                  {func(s *aShop) { s.handle = fails }, []string{"Handler failed, will deliver the event again"}},
 		"parked":                           {policy(subscriber.Park(2)), []string{"Aggregate is parked; its events wait until an operator unparks it"}},
 		"skipped":                          {policy(subscriber.Skip(2)), []string{"Event is skipped, with a record of it"}},
 		"stopped":                          {policy(subscriber.Stop(2)), []string{"Consumer group is stopped because of an event that keeps failing, until it is resumed"}},
@@ -158,7 +158,7 @@ func TestOtherLinesOnThePageOfTroubleshootingAreInTheSource(t *testing.T) {
 	for _, line := range []string{
 		"Events were passed over because they were removed from the journal", "Cannot take over a shard, will try again",
 		"Aggregate is blocked, will try again", "Lost a shard", "Event went to the poison queue", "The App handles no commands",
-		"The group's position is beyond the journal, so the aggregate's next events count as handled", "has ended by itself",
+		"Handler has not returned within CloseTimeout", "The group's position is beyond the journal, so the aggregate's next events count as handled", "has ended by itself",
 	} {
 		assert.Contains(t, page, line)
 		assert.Contains(t, source.String(), line)
@@ -236,6 +236,7 @@ func TestAShutdownNamesWhatHasNotStopped(t *testing.T) {
 
 	close(release)
 	require.ErrorContains(t, err, "not stopped within 1s: subscribers")
+	require.ErrorContains(t, err, "in handlers: event 1 of account-42 (")
 	assert.Contains(t, read(t, "operations/troubleshooting.md"), "not stopped within 30s: subscribers")
 }
 

@@ -269,7 +269,9 @@ func TestAHandlerRefusesMessagesWithPositionsInAnotherStore(t *testing.T) {
 					return make([]projection.Write, 1), nil
 				}))
 			require.NoError(t, err)
-			require.ErrorIs(t, dynamo.Handle(msg), subscriber.ErrNoPosition, name)
+			err = dynamo.Handle(msg)
+			require.ErrorIs(t, err, subscriber.ErrNoPosition, name)
+			require.ErrorContains(t, err, "leave it out, or use the handler of that store", name)
 		}
 	}
 	foreign := message.NewMessage("id", nil)

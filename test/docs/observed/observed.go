@@ -15,11 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/metrics/otelmetrics"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 	"github.com/millrace-dev/millrace/tracing"
@@ -30,6 +32,13 @@ func Metrics(app *millrace.App) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics.Collectors(app)...)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// OpenTelemetry exports the metrics of the App each minute. The caller shuts the provider down.
+func OpenTelemetry(app *millrace.App, exporter metric.Exporter) (*metric.MeterProvider, error) {
+	provider := metric.NewMeterProvider(metric.WithReader(metric.NewPeriodicReader(exporter)))
+	_, err := otelmetrics.Register(provider.Meter("millrace"), app.Components())
+	return provider, err
 }
 
 // Trace traces an App. A program calls it once, before millrace.Open.
