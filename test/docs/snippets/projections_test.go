@@ -190,3 +190,11 @@ func generations(ctx context.Context, b *bank) string {
 	check(model.Switch(ctx, next))
 	return next.Table("balances")
 }
+
+func TestAReaderReadsTheGenerationThatServes(t *testing.T) {
+	t.Parallel()
+	serving := readmodel.Generation{Model: "tasks", Number: 2}
+	reader := projection.Reader[string]{Table: projection.Table{Name: "tasks", PartitionKey: "id"}}
+	reader.Name, reader.Table.Name = "tasks", serving.Table("tasks")
+	assert.Equal(t, "tasks_2", reader.Table.Name)
+}
