@@ -67,8 +67,8 @@
 // # Lists
 //
 // A [Reader] returns rows by key, and lists the rows of a partition of the table or of an [Index],
-// in pages. It hides the attributes that begin with "millrace_", and rows that have applied no
-// event yet.
+// in pages. It hides the attributes that begin with "millrace_", and rows that have no other
+// attributes besides their keys.
 //
 //	orders := projection.Table{Name: "orders", PartitionKey: "id", Indexes: []projection.Index{
 //		{Name: "by-customer", PartitionKey: "customer", SortKey: "placed"},
