@@ -50,7 +50,9 @@ type Projection struct {
 	config    Config
 	history   history.History
 	reactions map[string]Reaction
-	// nil unless made by NewBatch
+	// ofStates reports that it handles events of all types, without decoding them.
+	ofStates bool
+	// nil unless made by NewBatch or NewStateRows
 	run   func(context.Context, []*journal.Record) (writes []Write, events int, err error)
 	stats counters
 }
@@ -154,6 +156,9 @@ func (p *Projection) handle(msg *message.Message) error {
 	position, okPosition := subscriber.PositionFromContext(ctx)
 	if !ok || !okPosition {
 		return reaction.NoPosition(msg)
+	}
+	if p.ofStates {
+		return p.handleRun(msg, position, record)
 	}
 	writes, handled, err := p.react(ctx, record)
 	if err != nil {
