@@ -52,10 +52,12 @@ type Projection struct {
 	reactions map[string]Reaction
 	// ofStates reports that it handles events of all types, without decoding them.
 	ofStates bool
-	// nil unless made by NewBatch or NewStateRows
-	run   func(context.Context, []*journal.Record) (writes []Write, events int, err error)
-	stats counters
+	run      runHandler // nil for single events
+	stats    counters
 }
+
+// runHandler returns the writes for a run, and the number of events to which it reacts.
+type runHandler func(context.Context, []*journal.Record) (writes []Write, events int, err error)
 
 // target writes the effects of events together with the position of the group.
 type target interface {

@@ -219,10 +219,10 @@ func (s *rowStorm) rows(client projection.RowClient) *projection.Rows {
 
 func (s *rowStorm) rowsOfStates(client projection.RowClient, j *journal.Journal) *projection.Rows {
 	total, config := s.total(s.release), projection.Config{MaxRun: 1 + s.random.IntN(8), RetryBudget: time.Second}
-	rows, err := projection.NewStateRows(client, totals, testjournal.Repository(s.t, j, sums, repository.Config{}), config,
+	rows, err := projection.NewRows(client, totals, config, projection.OnState(testjournal.Repository(s.t, j, sums, repository.Config{}),
 		func(_ context.Context, a repository.Aggregate[int]) (projection.RowUpdate, error) {
 			return projection.RowUpdate{Expression: "SET " + total + " = :t", Values: item{":t": number(a.State)}}, nil
-		})
+		}))
 	require.NoError(s.t, err)
 	return rows
 }

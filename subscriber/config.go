@@ -77,7 +77,7 @@ type Config struct {
 
 	// LatestOnly begins an aggregate on which the group has no position with its last event at that
 	// time, and leaves out the events before it. It is for handlers that take the state from
-	// somewhere else, such as projection.NewStateRows. They must handle events of all types.
+	// somewhere else, such as projection.OnState. They must handle events of all types.
 	//
 	// A new group, or one that was reset, then finds its aggregates by a reconciliation, which
 	// begins within a minute, instead of reading all events. Other packages count the events that

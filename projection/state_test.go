@@ -32,15 +32,16 @@ func (e summed) Apply(sum *int)  { *sum += e.Amount }
 func newStateRows(t *testing.T, w *world, j *journal.Journal, loads *[]string) *projection.Rows {
 	t.Helper()
 	r := testjournal.Repository(t, j, sums, repository.Config{})
-	rows, err := projection.NewStateRows(w.client, totals, r, projection.Config{}, func(_ context.Context, a repository.Aggregate[int]) (projection.RowUpdate, error) {
+	rows, err := projection.NewRows(w.client, totals, projection.Config{}, projection.OnState(r, func(_ context.Context, a repository.Aggregate[int]) (projection.RowUpdate, error) {
 		if loads != nil {
 			*loads = append(*loads, fmt.Sprint(a.ID.Value, " at ", a.Version))
 		}
 		return projection.RowUpdate{
 			Expression: "SET #total = :total", Names: map[string]string{"#total": "total"}, Values: item{":total": number(a.State)},
 		}, nil
-	})
+	}))
 	require.NoError(t, err)
+	assert.True(t, rows.LatestOnly())
 	return rows
 }
 
@@ -89,21 +90,20 @@ func TestTheEventOfADeletedAggregateIsPassed(t *testing.T) {
 	assert.Zero(t, w.total("x"))
 }
 
-func TestStateRowsNeedARepositoryAndAFunction(t *testing.T) {
+func TestAStateIsTheOnlyReaction(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := testjournal.Repository(t, w.j, sums, repository.Config{})
 	write := func(context.Context, repository.Aggregate[int]) (projection.RowUpdate, error) {
 		return projection.RowUpdate{}, nil
 	}
-	for _, err := range []error{
-		second(projection.NewStateRows(w.client, totals, nil, projection.Config{}, write)),
-		second(projection.NewStateRows(w.client, totals, r, projection.Config{}, nil)),
-		second(projection.NewStateRows(nil, totals, r, projection.Config{}, write)),
-		second(projection.NewStateRows(w.client, projection.RowTable{}, r, projection.Config{}, write)),
+	for name, reactions := range map[string][]projection.RowReaction{
+		"no repository": {projection.OnState(nil, write)},
+		"no function":   {projection.OnState(r, nil)},
+		"another one":   {projection.OnState(r, write), sumInRow},
+		"two":           {projection.OnState(r, write), projection.OnState(r, write)},
 	} {
-		assert.ErrorAs(t, err, new(*projection.ConfigError))
+		_, err := projection.NewRows(w.client, totals, projection.Config{}, reactions...)
+		assert.ErrorAs(t, err, new(*projection.ConfigError), name)
 	}
 }
-
-func second(_ *projection.Rows, err error) error { return err }
