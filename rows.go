@@ -48,7 +48,7 @@ func (a *App) ProjectRows(g Group, table projection.RowTable, reactions ...proje
 // ofRows returns the settings for projections whose rows are the positions.
 func ofRows(rows *projection.Rows) settings {
 	s := ofProjection
-	s.fixed = func(c *subscriber.Config) { c.Definitions, c.Positions = nil, rows }
+	s.fixed = func(c *subscriber.Config) { c.Definitions, c.Positions, c.LatestOnly = nil, rows, rows.LatestOnly() }
 	return s
 }
 

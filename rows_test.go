@@ -2,6 +2,7 @@ package millrace_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
@@ -102,6 +104,35 @@ func TestAReadModelOfRowsIsRebuiltWhileItServes(t *testing.T) {
 	require.NoError(t, model.CatchUp(ctx, next, nil))
 	require.NoError(t, model.Switch(ctx, next))
 	require.NoError(t, stop())
+}
+
+func TestAnAppComputesRowsFromStates(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		app := open(t, db)
+		repo, err := millrace.Repository(app, orders, repository.Config{})
+		require.NoError(t, err)
+		var written repository.Aggregate[order]
+		for _, item := range []string{"tea", "milk", "bread"} {
+			written = testjournal.Execute(t, repo, "1", place(item))
+		}
+		time.Sleep(time.Minute)
+		table := rowTable("shop-items")
+		require.NoError(t, projection.CreateTable(t.Context(), db.Client(), table.Table))
+		rows, err := app.ProjectRows(millrace.Group{Name: "items", Topics: []string{"order"}}, table, projection.OnState(repo,
+			func(_ context.Context, o repository.Aggregate[order]) (projection.RowUpdate, error) {
+				return projection.RowUpdate{
+					Expression: "SET #i = :i", Names: map[string]string{"#i": "item"}, Values: map[string]types.AttributeValue{":i": projection.Text(fmt.Sprint(o.State))},
+				}, nil
+			}))
+		require.NoError(t, err)
+		stop := start(t, app)
+		require.NoError(t, app.Groups().WaitApplied(t.Context(), "items", written.ID, written.Version))
+		assert.Equal(t, fmt.Sprint(written.State), item(t, db.Client(), table, "1"))
+		require.NoError(t, stop())
+		assert.EqualValues(t, 1, rows.Stats().Applied, "only the last event")
+	})
 }
 
 func TestRowsThatAnAppCannotProjectToAreRefused(t *testing.T) {

@@ -51,6 +51,9 @@
 //	sub, err := subscriber.NewSubscriber(subscriber.Config{Positions: rows, ...}, logger)
 //	router.AddConsumerHandler("orders", "order", sub, rows.Handle)
 //
+// [OnState] computes the row from the state of the aggregate, which a rebuild loads from its
+// snapshot.
+//
 // The row holds the group and topic, the count of resets, the epoch of the shard's owner and the
 // number of the last applied event, in attributes that begin with "millrace_". A row without
 // millrace_number has applied no event yet: a member may create it before the first event. Queries
@@ -67,8 +70,8 @@
 // # Lists
 //
 // A [Reader] returns rows by key, and lists the rows of a partition of the table or of an [Index],
-// in pages. It hides the attributes that begin with "millrace_", and rows that have applied no
-// event yet.
+// in pages. It hides the attributes that begin with "millrace_", and rows that have no other
+// attributes besides their keys.
 //
 //	orders := projection.Table{Name: "orders", PartitionKey: "id", Indexes: []projection.Index{
 //		{Name: "by-customer", PartitionKey: "customer", SortKey: "placed"},

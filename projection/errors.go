@@ -27,7 +27,7 @@ func (e *ConfigError) Error() string { return "projection: " + e.Reason }
 // IndexMissingError reports that a table lacks an index, or that DynamoDB is still building it. It
 // is a [journal.ErrTableMissing]. Programs can use the table meanwhile, except the index.
 type IndexMissingError struct {
-	Table, Index string
+	Table, Index string // their names
 	// Add is the request that adds the index. DynamoDB then builds the index from the items of the
 	// table, and [CreateTable] waits for it for up to ten minutes. DynamoDB adds one index at a
 	// time. If Add is nil, DynamoDB is building the index.
@@ -46,7 +46,7 @@ func (e *IndexMissingError) Error() string {
 // Unwrap returns journal.ErrTableMissing and the cause.
 func (e *IndexMissingError) Unwrap() []error { return []error{journal.ErrTableMissing, e.Err} }
 
-// QueryError reports a [Query] that cannot work. No request was made.
+// QueryError reports a [Query] that cannot work: its Field, and the Reason. No request was made.
 type QueryError struct{ Field, Reason string }
 
 func (e *QueryError) Error() string { return "query: " + e.Field + " " + e.Reason }

@@ -50,10 +50,14 @@ type Projection struct {
 	config    Config
 	history   history.History
 	reactions map[string]Reaction
-	// nil unless made by NewBatch
-	run   func(context.Context, []*journal.Record) (writes []Write, events int, err error)
-	stats counters
+	// ofStates reports that it handles events of all types, without decoding them.
+	ofStates bool
+	run      runHandler // nil for single events
+	stats    counters
 }
+
+// runHandler returns the writes for a run, and the number of events to which it reacts.
+type runHandler func(context.Context, []*journal.Record) (writes []Write, events int, err error)
 
 // target writes the effects of events together with the position of the group.
 type target interface {
@@ -154,6 +158,9 @@ func (p *Projection) handle(msg *message.Message) error {
 	position, okPosition := subscriber.PositionFromContext(ctx)
 	if !ok || !okPosition {
 		return reaction.NoPosition(msg)
+	}
+	if p.ofStates {
+		return p.handleRun(msg, position, record)
 	}
 	writes, handled, err := p.react(ctx, record)
 	if err != nil {

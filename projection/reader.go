@@ -33,7 +33,7 @@ const maxRequests = 10
 const minFiltered = 100
 
 // Reader reads the rows of a read model by their keys and indexes. It hides the attributes of
-// [Rows], and rows that have applied no event yet. Client, Table and Decode are required. A Reader
+// [Rows], and rows that hold only a position. Client, Table and Decode are required. A Reader
 // is safe for concurrent use. A copy with another Table.Name reads another generation.
 type Reader[T any] struct {
 	// Client is usually a *dynamodb.Client.
@@ -88,7 +88,7 @@ func (r Reader[T]) Get(ctx context.Context, partition string, sort ...string) (r
 	if err != nil {
 		return row, false, fmt.Errorf("get row: %w", dynamo.ExplainFor(err, r.Table.Name, "projection.CreateTable"))
 	}
-	if out.Item == nil || !applied(out.Item) {
+	if out.Item == nil || r.isEmpty(out.Item) {
 		return row, false, nil
 	}
 	row, err = r.decode(out.Item)
@@ -158,7 +158,7 @@ func (r Reader[T]) page(ctx context.Context, q Query, in *dynamodb.QueryInput, t
 			return Page[T]{}, err
 		}
 		for _, item := range out.Items {
-			if !applied(item) {
+			if r.isEmpty(item) {
 				continue
 			}
 			if len(page.Rows) == q.Limit {
@@ -211,7 +211,7 @@ func (r Reader[T]) All(ctx context.Context, q Query) iter.Seq2[T, error] {
 				yield(none, err)
 				return
 			}
-			for _, item := range slices.DeleteFunc(out.Items, func(item map[string]types.AttributeValue) bool { return !applied(item) }) {
+			for _, item := range slices.DeleteFunc(out.Items, r.isEmpty) {
 				row, err := r.decode(item)
 				if !yield(row, err) || err != nil {
 					return
@@ -245,10 +245,18 @@ func isRefused(err error, text string) bool {
 	return dynamo.Code(err) == "ValidationException" && strings.Contains(err.Error(), text)
 }
 
-// applied reports whether an item shows an event. An item of [Rows] without a position, or with
-// position 0, was only claimed.
-func applied(item map[string]types.AttributeValue) bool {
-	return Row(item).Text(checkpoint.RowAttributes+"group") == "" || Row(item).Number(checkpoint.RowAttributes+"number") > 0
+// isEmpty reports whether an item of [Rows] holds only a position: no update of a reaction has
+// written to it.
+func (r Reader[T]) isEmpty(item map[string]types.AttributeValue) bool {
+	if Row(item).Text(checkpoint.RowAttributes+"group") == "" {
+		return false
+	}
+	for attribute := range item {
+		if attribute != r.Table.PartitionKey && attribute != r.Table.SortKey && !isReserved(attribute) {
+			return false
+		}
+	}
+	return true
 }
 
 func (r Reader[T]) decode(item map[string]types.AttributeValue) (T, error) {

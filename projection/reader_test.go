@@ -248,17 +248,19 @@ func TestAnIndexHoldsOnlyRowsWithItsKeys(t *testing.T) {
 	assert.Equal(t, [][]string{{"open"}}, l.pages(ofAnna(nil)))
 }
 
-func TestAReaderHidesPositionsAndRowsWithoutEvents(t *testing.T) {
+func TestAReaderHidesPositionsAndRowsThatNoReactionHasWritten(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
+	w.write("noted", 0, Noted{})
 	w.write("anna", 0, Deposited{5}, Noted{})
 	rows := newRows(t, w.client)
 	sub := w.consumeRows(rows, subscriber.Config{})
-	eventually(t, "the deposit counts", func() bool { return w.total("anna") == 5 })
+	eventually(t, "all are handled", func() bool { return w.total("anna") == 5 && rows.Stats().Ignored == 2 })
 	require.NoError(t, sub.Close())
 	_, _, err := rows.Claim(t.Context(), ours, account("claimed"), 1)
 	require.NoError(t, err)
 	require.NotEmpty(t, w.row("claimed"))
+	require.NotEmpty(t, w.row("noted"))
 
 	reader := projection.Reader[projection.Row]{
 		Client: w.client, Table: totals.Table, Decode: func(row projection.Row) (projection.Row, error) { return row, nil },
@@ -272,12 +274,17 @@ func TestAReaderHidesPositionsAndRowsWithoutEvents(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []projection.Row{want}, page.Rows)
 
-	_, found, err = reader.Get(t.Context(), "claimed")
-	require.NoError(t, err)
-	assert.False(t, found)
-	page, err = reader.Page(t.Context(), projection.Query{Partition: "claimed"})
-	require.NoError(t, err)
-	assert.Empty(t, page.Rows)
+	for _, empty := range []string{"claimed", "noted"} {
+		_, found, err = reader.Get(t.Context(), empty)
+		require.NoError(t, err)
+		assert.False(t, found)
+		page, err = reader.Page(t.Context(), projection.Query{Partition: empty})
+		require.NoError(t, err)
+		assert.Empty(t, page.Rows)
+		for range reader.All(t.Context(), projection.Query{Partition: empty}) {
+			assert.Fail(t, "a row")
+		}
+	}
 }
 
 func TestARowThatCannotBeDecodedIsNamed(t *testing.T) {

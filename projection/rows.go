@@ -112,10 +112,13 @@ func (u RowUpdate) usesReserved() bool {
 	return strings.Contains(u.Expression, checkpoint.RowAttributes)
 }
 
-// RowReaction handles one type of event in [Rows]. [OnRow] makes one.
-type RowReaction struct{ reaction Reaction }
+// RowReaction handles one type of event in [Rows], or all of them. [OnRow] and [OnState] make one.
+type RowReaction struct {
+	reaction Reaction
+	ofState  runHandler
+}
 
-// EventType returns the type of the events to which the reaction reacts.
+// EventType returns the type of the events to which the reaction reacts. It is empty for all types.
 func (r RowReaction) EventType() string { return r.reaction.eventType }
 
 // OnRow returns a [RowReaction] to events of the type E, which returns the change of the row of the
@@ -125,7 +128,7 @@ func OnRow[E interface{ EventType() string }](react func(ctx context.Context, ev
 	if react == nil {
 		return RowReaction{} // NewRows refuses it
 	}
-	return RowReaction{On(func(ctx context.Context, event E, r *journal.Record) ([]Write, error) {
+	return RowReaction{reaction: On(func(ctx context.Context, event E, r *journal.Record) ([]Write, error) {
 		u, err := react(ctx, event, r)
 		if err != nil {
 			return nil, err
@@ -150,14 +153,22 @@ var _ subscriber.PositionStore = (*Rows)(nil)
 
 // NewRows returns a projection to the rows of a table. Errors: [*ConfigError].
 func NewRows(client RowClient, table RowTable, config Config, reactions ...RowReaction) (*Rows, error) {
-	plain := make([]Reaction, len(reactions))
-	for i, r := range reactions {
-		plain[i] = r.reaction
+	var plain []Reaction
+	var ofState runHandler
+	for _, r := range reactions {
+		if r.ofState == nil {
+			plain = append(plain, r.reaction)
+			continue
+		}
+		if ofState = r.ofState; len(reactions) > 1 {
+			return nil, &ConfigError{"OnState is not the only reaction"}
+		}
 	}
 	p, err := newProjection(config, plain...)
 	if err != nil {
 		return nil, err
 	}
+	p.run, p.ofStates = ofState, ofState != nil
 	return newRows(client, table, p)
 }
 
@@ -199,6 +210,10 @@ func newRows(client RowClient, table RowTable, p *Projection) (*Rows, error) {
 
 // EventTypes returns the names of the events that have a reaction, in alphabetical order.
 func (r *Rows) EventTypes() []string { return r.projection.EventTypes() }
+
+// LatestOnly reports whether the rows are computed from states ([OnState]), so that the group may
+// begin with the last events (subscriber.Config.LatestOnly).
+func (r *Rows) LatestOnly() bool { return r.projection.ofStates }
 
 // Stats returns the current counts.
 func (r *Rows) Stats() Stats { return r.projection.Stats() }

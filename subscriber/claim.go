@@ -21,12 +21,11 @@ import (
 // skips or defers an event: if it arrived late, it would write a record of an event that was
 // handled.
 func (c *committer) claim(st *stream) error {
-	if c.untouched(st.ID) {
-		c.claimed(st, 0, true)
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()
+	if c.untouched(st.ID) {
+		return c.first(ctx, st, true)
+	}
 	if c.broadcast {
 		if position, forgotten := c.sequencer.PositionOf(st.ID); forgotten {
 			c.claimed(st, position, false)
@@ -47,10 +46,30 @@ func (c *committer) claim(st *stream) error {
 		return err
 	}
 	c.stats.claims.Add(1)
-	if !found && !c.since.IsZero() {
+	switch {
+	case found:
+		c.claimed(st, position, fences)
+		return nil
+	case !c.since.IsZero():
 		return c.baseline(ctx, st, fences)
 	}
-	c.claimed(st, position, fences)
+	return c.first(ctx, st, fences)
+}
+
+// first begins an aggregate without a position with its first event, or with its last one as
+// LatestOnly says. It does not store that events are left out: the position stays absent until an
+// event was handled, so that no reader takes them for handled.
+func (c *committer) first(ctx context.Context, st *stream, fenced bool) error {
+	if !c.config.LatestOnly {
+		c.claimed(st, 0, fenced)
+		return nil
+	}
+	last, err := c.headNow(ctx, st.ID)
+	if err != nil {
+		return err
+	}
+	st.Work.position.fenced, st.Work.position.leftOut = fenced, max(last, 1)-1
+	c.sequencer.Claimed(st, st.Work.position.leftOut)
 	return nil
 }
 

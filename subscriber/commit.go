@@ -19,6 +19,9 @@ type streamPosition struct {
 	// begins reports that the baseline of the aggregate must be stored. Only the worker of the
 	// stream uses it.
 	begins bool
+	// leftOut is the number of events that LatestOnly leaves out. They count as acked, but the
+	// position is stored only with a later event. Only the worker of the stream uses it.
+	leftOut uint64
 	// handling reports that a handler holds the lock.
 	handling atomic.Bool
 	// batched reports that a transaction for several events is running.

@@ -80,6 +80,10 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 		// Reading the tail from its beginning finds as much as a reconciliation.
 		reconciled = c.now()
 	}
+	if c.fresh && c.config.LatestOnly && c.visit == nil && c.config.Timing.ReconcileInterval > 0 {
+		// The heads show all aggregates, so the events before need not be read.
+		at, reconciled = c.now().Add(-clocksDiffer).UnixMilli(), time.UnixMilli(0)
+	}
 	c.sequencer.Begin(sequence.Cursor{At: at, ReconciledAt: progress.Reconciled}, reconciled, progress.Behind)
 	return at, nil
 }
@@ -210,7 +214,7 @@ func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 
 // commitAck stores the position of a stream if it has acked events since the last write.
 func (c *committer) commitAck(st *stream) error {
-	if c.broadcast || c.sequencer.AckedOf(st) <= st.Stored.Load() {
+	if c.broadcast || c.sequencer.AckedOf(st) <= max(st.Stored.Load(), st.Work.position.leftOut) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)

@@ -75,6 +75,16 @@ type Config struct {
 	// costs about log2(n) read units and a write unit, once for each aggregate.
 	Start Start
 
+	// LatestOnly begins an aggregate on which the group has no position with its last event at that
+	// time, and leaves out the events before it. It is for handlers that take the state from
+	// somewhere else, such as projection.OnState. They must handle events of all types.
+	//
+	// A new group, or one that was reset, then finds its aggregates by a reconciliation, which
+	// begins within a minute, instead of reading all events. Other packages count the events that
+	// are left out as not handled, until the last one is. Members may have different settings.
+	// Default: false, the first event.
+	LatestOnly bool
+
 	// EventTypes lists the types of events to deliver. Other events are read and count as handled
 	// without a delivery. With Definitions these are the current types. All members of a group
 	// should have the same list. Default: all types.
@@ -207,6 +217,8 @@ func (c Config) validate() error {
 		return &ConfigError{"ConsumerGroup", "contains a slash, which separates the parts of a key"}
 	case len(c.ConsumerGroup) > 512:
 		return &ConfigError{"ConsumerGroup", "has more than 512 bytes, and its keys would not fit"}
+	case c.LatestOnly && (c.Start != Start{} || len(c.EventTypes) > 0):
+		return &ConfigError{"LatestOnly", "is set with Start or EventTypes, and could leave out all events; use one of them"}
 	case len(c.MemberName) > maxMemberName || !utf8.ValidString(c.MemberName):
 		return &ConfigError{"MemberName", fmt.Sprintf("has more than %d bytes or is not valid UTF-8; use a short name", maxMemberName)}
 	}

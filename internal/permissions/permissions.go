@@ -25,6 +25,8 @@ const (
 	Dedup         Resource = "dedup"
 	Keys          Resource = "keys"
 	Projected     Resource = "projected"
+
+	ProjectedIndex Resource = "projected/index"
 )
 
 // Table returns the table of a resource: of indexes, the table that has them.

@@ -51,6 +51,7 @@ var Programs = []Program{
 	{Name: "projection", As: []string{"subscriber"}, Both: Needs{Projected: "PutItem UpdateItem DeleteItem ConditionCheckItem GetItem BatchGetItem"}},
 	{Name: "projection.Rows: reads of its group", Both: Needs{Projected: "GetItem BatchGetItem"}},
 	{Name: "projection.Rows: actions on its group", Both: Needs{Projected: "PutItem UpdateItem"}},
+	{Name: "projection.Reader", Both: Needs{Projected: "GetItem Query", ProjectedIndex: index}},
 	{Name: "projection.CreateTable", Both: Needs{Projected: create + expiry}},
 
 	{Name: "dedup: Positions", Both: Needs{Dedup: "GetItem UpdateItem PutItem"}},

@@ -19,11 +19,11 @@ var (
 // Roles are all roles, in the order of the documentation.
 var Roles = []Role{
 	{Name: "application", Does: "an App with everything that it can run, and existing tables", Programs: slices.Concat(writer, consumer, process, []string{
-		"projection", "with writes of the caller", "live", "readmodel", "Position, WaitApplied", "WaitIdle", "Topics", "Backlog: Due",
+		"projection", "projection.Reader", "with writes of the caller", "live", "readmodel", "Position, WaitApplied", "WaitIdle", "Topics", "Backlog: Due",
 	})},
 	{Name: "writer", Does: "repositories and publishers", Programs: writer},
 	{Name: "consumer", Does: "subscribers", Programs: consumer},
-	{Name: "projection", Does: "projections, and the tables that they write to", Programs: slices.Concat(consumer, []string{"projection"})},
+	{Name: "projection", Does: "projections, and queries of the tables that they write to", Programs: slices.Concat(consumer, []string{"projection", "projection.Reader"})},
 	{Name: "process-manager", Does: "process managers, and the publisher of their commands", Programs: process},
 	{Name: "deploy", Does: "creating the tables and the descriptor", Programs: []string{
 		"journal.Open", "journal.Create", "process.CreateTable", "readmodel.CreateTable", "projection.CreateTable", "dedup.CreateTable", "encrypt.CreateTable",

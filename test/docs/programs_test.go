@@ -18,7 +18,7 @@ var columns = [][]permissions.Resource{
 	{permissions.Journal, permissions.JournalIndex},
 	{permissions.Snapshot, permissions.SnapshotIndex},
 	{permissions.Checkpoint},
-	{permissions.ReadModel, permissions.Process, permissions.ProcessIndex, permissions.Dedup, permissions.Keys, permissions.Projected},
+	{permissions.ReadModel, permissions.Process, permissions.ProcessIndex, permissions.Dedup, permissions.Keys, permissions.Projected, permissions.ProjectedIndex},
 }
 
 func TestThePageOfOperationsHasThePermissionsOfTheCode(t *testing.T) {

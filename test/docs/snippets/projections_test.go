@@ -16,7 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 func TestAProjectionSumsEvents(t *testing.T) {
@@ -189,4 +191,41 @@ func generations(ctx context.Context, b *bank) string {
 	check(model.CatchUp(ctx, next, nil))
 	check(model.Switch(ctx, next))
 	return next.Table("balances")
+}
+
+func TestAReaderReadsTheGenerationThatServes(t *testing.T) {
+	t.Parallel()
+	serving := readmodel.Generation{Model: "tasks", Number: 2}
+	reader := projection.Reader[string]{Table: projection.Table{Name: "tasks", PartitionKey: "id"}}
+	reader.Name, reader.Table.Name = "tasks", serving.Table("tasks")
+	assert.Equal(t, "tasks_2", reader.Table.Name)
+}
+
+func TestRowsAreComputedFromStates(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	account := b.write(ctx, "42")
+	accounts, err := repository.New(b.j, definition, repository.Config{})
+	check(err)
+	rows := fromStates(b.client, accounts)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: b.j, ConsumerGroup: "balances", Positions: rows, LatestOnly: true, Timing: subscriber.Timing{ReconcileInterval: time.Second},
+	}, nil)
+	check(err)
+	b.router.AddConsumerHandler("balances", "account", sub, rows.Handle)
+	b.run(t)
+	check(groups.New(b.j, groups.WithPositions(rows)).WaitApplied(ctx, "balances", account.ID, account.Version))
+	assert.Equal(t, "70", shown(ctx, b.client, balances.Name, "42"))
+}
+
+func fromStates(client *dynamodb.Client, accounts *repository.Repository[Account]) *projection.Rows {
+	balanceOf := projection.OnState(accounts, func(_ context.Context, a repository.Aggregate[Account]) (projection.RowUpdate, error) {
+		is := &types.AttributeValueMemberN{Value: fmt.Sprint(a.State.Balance)}
+		return projection.RowUpdate{Expression: "SET balance = :is", Values: map[string]types.AttributeValue{":is": is}}, nil
+	})
+	rows, err := projection.NewRows(client, projection.RowTable{Table: balances}, projection.Config{}, balanceOf)
+	check(err)
+	return rows
 }

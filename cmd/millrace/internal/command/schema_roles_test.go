@@ -177,7 +177,19 @@ func (w *world) tables(t *testing.T) {
 	require.NoError(t, projection.CreateTable(t.Context(), w.client, balances))
 }
 
-var balances = projection.Table{Name: "balances", PartitionKey: "id", TimeToLive: "ttl"}
+var balances = projection.Table{Name: "balances", PartitionKey: "id", TimeToLive: "ttl", Indexes: []projection.Index{{Name: "by-owner", PartitionKey: "owner"}}}
+
+// queried queries the table of balances and its index.
+func (w *world) queried(t *testing.T) {
+	t.Helper()
+	reader := projection.Reader[projection.Row]{Client: w.role.client, Table: balances, Decode: func(row projection.Row) (projection.Row, error) { return row, nil }}
+	_, _, err := reader.Get(t.Context(), "1")
+	require.NoError(t, err)
+	for _, q := range []projection.Query{{Partition: "1"}, {Index: "by-owner", Partition: "ada"}} {
+		_, err := reader.Page(t.Context(), q)
+		require.NoError(t, err)
+	}
+}
 
 // encoded is the config of a journal that encrypts, with the permissions of the role.
 func (w *world) encoded(t *testing.T) (journal.Config, *encrypt.Keys) {
@@ -385,6 +397,7 @@ func runProjection(t *testing.T, w *world) {
 	position, _, err := rows.Position(t.Context(), subscriber.GroupKey{Name: "b"}, aggregate.ID{Type: "wallet", Value: "1"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, position)
+	w.queried(t)
 }
 
 // totals are rows of the table of balances that are positions.
@@ -462,6 +475,7 @@ func runApplication(t *testing.T, w *world) {
 	for _, err := range app.Backlog().Due(ctx, "saga", time.Now().Add(time.Hour)) {
 		require.NoError(t, err)
 	}
+	w.queried(t)
 	require.NoError(t, stop())
 }
 

@@ -60,12 +60,19 @@ func (a Access) statements(role permissions.Role, resource func(kind permissions
 			}
 		}
 	}
-	if len(needs[permissions.Projected]) > 0 && len(a.Projected) > 0 {
+	for _, r := range []permissions.Resource{permissions.Projected, permissions.ProjectedIndex} {
+		if len(needs[r]) == 0 || len(a.Projected) == 0 {
+			continue
+		}
 		var arns []string
 		for _, name := range a.Projected {
-			arns = append(arns, a.Where.arn(name))
+			arn := a.Where.arn(name)
+			if r == permissions.ProjectedIndex {
+				arn += "/index/*"
+			}
+			arns = append(arns, arn)
 		}
-		allow(permissions.Projected, arns)
+		allow(r, arns)
 	}
 	return all
 }

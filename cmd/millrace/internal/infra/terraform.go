@@ -79,7 +79,7 @@ func (d Document) policyDocument(role permissions.Role) *block {
 		return []string{arn}
 	}) {
 		resources := s.Resource.([]string)
-		if s.Sid == camel(string(permissions.Projected)) {
+		if strings.HasPrefix(s.Sid, camel(string(permissions.Projected))) {
 			resources = allQuoted(resources)
 		}
 		b.addStatement(s.Sid, s.Action, resources...)
