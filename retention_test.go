@@ -1,10 +1,13 @@
 package millrace_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -115,6 +118,39 @@ func TestCommandsStayIfTheirRetentionIsOff(t *testing.T) {
 		time.Sleep(1000 * time.Hour)
 		c.sweep(t)
 		assert.Equal(t, 1, c.count(t, "commands"))
+	})
+}
+
+// The program that handles the commands may be deployed later than one that only records them.
+func TestCommandsStayUntilTheirGroupExists(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		sender := open(t, db)
+		repo, err := millrace.Repository(sender, orders, repository.Config{})
+		require.NoError(t, err)
+		_, err = millrace.Process(t.Context(), sender, shippings, process.Config{}, "order")
+		require.NoError(t, err)
+		audit := open(t, db)
+		require.NoError(t, audit.Handle(millrace.Group{Name: "audit", Topics: []string{"commands"}}, func(*message.Message) error { return nil }))
+		c := commandsOf{sender, repo}
+		c.place(t, 3)
+		c.sweep(t)
+		_, err = audit.CatchUp(t.Context())
+		require.NoError(t, err)
+		time.Sleep(10 * 24 * time.Hour)
+
+		c.sweep(t)
+		assert.Equal(t, 3, c.count(t, "commands"))
+		handler := open(t, db)
+		handled := 0
+		require.NoError(t, handler.HandleCommands(cqrs.NewCommandHandler("ship", func(context.Context, *shipOrder) error { handled++; return nil })))
+		_, err = handler.CatchUp(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 3, handled)
+		time.Sleep(2 * time.Hour)
+		c.sweep(t)
+		assert.Zero(t, c.count(t, "commands"))
 	})
 }
 
