@@ -78,6 +78,9 @@ func (a *App) checkDefinition(definition aggregate.AnyDefinition) error {
 	if err := definition.Validate(); err != nil {
 		return err
 	}
+	if definition.Type() == a.config.CommandTopic {
+		return &ConfigError{"CommandTopic", fmt.Sprintf("is %q, the type of a definition; commands are removed after a time, so give them a topic of their own", definition.Type())}
+	}
 	for _, d := range a.definitions {
 		if d.Type() == definition.Type() {
 			return &ConfigError{"definition", fmt.Sprintf("of %q is the second one of this aggregate type; use one repository", d.Type())}

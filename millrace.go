@@ -54,7 +54,8 @@
 //
 // Commands have one topic, [Config].CommandTopic, and one consumer group, "commands". Process
 // managers publish their commands to that topic. Commands with the same aggregate id are handled in
-// order.
+// order. Commands that all groups of the topic have handled are removed after
+// [Config].CommandRetention, by [App.Run] and by sweeps of [App.CatchUp].
 //
 // # Start and stop
 //
@@ -142,6 +143,12 @@ type Config struct {
 	// CommandTopic is the topic of commands. Default: "commands".
 	CommandTopic string
 
+	// CommandRetention is how long the commands of CommandTopic stay at least. Older ones are
+	// removed when all groups of the topic have handled them. This is about messages. How long the
+	// ids of commands are remembered is journal.Config.CommandRetention. Negative: commands are not
+	// removed. At least a minute. Default: 7 days.
+	CommandRetention time.Duration
+
 	// Wakeups reports the commits of this process to other processes, if its Publisher is set, and
 	// wakes the App when other processes report theirs, if its Subscriber is set. The App sets its
 	// Journal. The caller closes Publisher and Subscriber after [App.Run]. Default: none, so polls
@@ -178,6 +185,9 @@ func (c *Config) setDefaults() {
 	if c.CommandTopic == "" {
 		c.CommandTopic = "commands"
 	}
+	if c.CommandRetention == 0 {
+		c.CommandRetention = 7 * 24 * time.Hour
+	}
 	if c.HandlerTimeout == 0 {
 		c.HandlerTimeout = 5 * time.Second
 	}
@@ -195,6 +205,8 @@ func (c Config) validate() error {
 		return &ConfigError{"HandlerTimeout", "is negative; leave it 0 for the default"}
 	case c.StopTimeout < 0:
 		return &ConfigError{"StopTimeout", "is negative; leave it 0 for the default"}
+	case c.CommandRetention > 0 && c.CommandRetention < time.Minute:
+		return &ConfigError{"CommandRetention", "is less than a minute; leave it 0 for 7 days, or make it negative to keep all commands"}
 	case c.Wakeups.Subscriber == nil && c.Wakeups.PollRarely:
 		return &ConfigError{"Wakeups.PollRarely", "needs a Subscriber, which receives the wake-ups"}
 	case c.Wakeups.Subscriber == nil && c.Wakeups.Publisher == nil && c.Wakeups != (wakeup.Config{}):
@@ -287,7 +299,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	if err != nil {
 		return nil, err
 	}
-	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, config.Logger)
+	p, err := publisher.NewPublisher(publisher.Config{Journal: j, Queues: []string{config.CommandTopic}}, config.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -298,6 +310,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	if a.router, err = a.newRouter(config.Logger); err != nil {
 		return nil, err
 	}
+	a.addRetention()
 	if err := a.addWakeups(); err != nil {
 		return nil, err
 	}

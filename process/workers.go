@@ -45,7 +45,8 @@ func (p *workerPool) do(ctx context.Context, key string, work func() (again bool
 			delete(p.under, key)
 			close(ended)
 		}()
-		for p.turn(work) && p.enter(ctx) == nil {
+		for again := true; again; {
+			again = p.turn(work) && p.enter(ctx) == nil
 		}
 	}()
 	return nil

@@ -33,6 +33,12 @@ type Config struct {
 	// Default: 1.
 	Streams int
 
+	// Queues are topics of messages that can be removed when they are handled, such as commands.
+	// The publisher marks all messages to them, also those with an aggregate id, so that
+	// groups.Groups.Trim and TrimDue remove them. A topic whose aggregates a repository writes is
+	// no queue. Default: none, so only messages without an aggregate id are marked.
+	Queues []string
+
 	// Marshaler converts messages to events. Default: [DefaultMarshaler].
 	Marshaler Marshaler
 
@@ -95,6 +101,11 @@ func (c Config) validate() error {
 	}
 	if most := aggregate.MaxIDBytes / 2; len(c.StreamID) > most {
 		return &ConfigError{Field: "StreamID", Reason: fmt.Sprintf("has %d bytes: use at most %d, which leaves room for the topic", len(c.StreamID), most)}
+	}
+	for _, topic := range c.Queues {
+		if err := checkTopic(topic); err != nil {
+			return &ConfigError{Field: "Queues", Reason: fmt.Sprintf("has %q: %v", topic, err)}
+		}
 	}
 	for _, number := range []struct {
 		field string

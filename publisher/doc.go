@@ -21,9 +21,10 @@
 //
 // A message without an id goes to the stream of the Publisher, which is the aggregate with the id
 // [Config].StreamID. By default no other process writes to this aggregate, so messages without an
-// id keep their order, and there are no conflicts. Such streams grow. groups.Groups.Trim removes
-// the events that all consumer groups have handled. It recognizes these events by the metadata
-// own_stream, which the journal adds to the stored event.
+// id keep their order, and there are no conflicts. Such streams grow. groups.Groups.Trim and
+// TrimDue remove the events that all consumer groups have handled. They recognize these events by
+// the metadata own_stream, which the journal adds to the stored event. The events of topics in
+// [Config].Queues have it too.
 //
 // Do not publish to the aggregates of a repository, unless its definition knows the event type. A
 // published message becomes an event of the aggregate, so every load replays it. The load fails if

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -49,8 +50,8 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		if err != nil {
 			return refuse(fmt.Errorf("find its aggregate id: %w", err))
 		}
-		own := value == ""
-		if own {
+		own := value == "" || slices.Contains(p.config.Queues, topic)
+		if value == "" {
 			value = p.streamOf(msg)
 		}
 		b, begun := byID[value]

@@ -7,9 +7,10 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// OwnStreamKey marks an event of a message without an aggregate id, in the stream of its publisher.
-// It holds the [StreamMark] of the stream. Only the journal stores it, for a publisher, and
-// messages do not have it.
+// OwnStreamKey marks an event of a queue: of a message without an aggregate id, in the stream of
+// its publisher, or of a message to one of publisher.Config.Queues. It holds the
+// [StreamMark] of the stream. Only the journal stores it, for a publisher, and messages do not have
+// it.
 const OwnStreamKey = "own_stream"
 
 // StreamMark returns the value of [OwnStreamKey] on the events of a publisher's own stream. It is

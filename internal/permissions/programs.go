@@ -93,8 +93,8 @@ var Programs = []Program{
 	{Name: "Reconciling, WaitReconciled", Both: Needs{Checkpoint: "GetItem BatchGetItem"}},
 	{Name: "ForgetSkipped", Both: Needs{Checkpoint: "GetItem DeleteItem"}},
 	{
-		Name: "Trim, TrimEvery", Both: Needs{
-			Journal: reads, JournalIndex: index, Snapshot: "GetItem UpdateItem", Checkpoint: "Query GetItem BatchGetItem",
+		Name: "Trim, TrimEvery, TrimDue", Both: Needs{
+			Journal: reads, JournalIndex: index, Snapshot: "GetItem UpdateItem", Checkpoint: "Query GetItem BatchGetItem UpdateItem",
 		},
 		Classic: Needs{Journal: "BatchWriteItem DeleteItem", Snapshot: "Query"}, Packed: Needs{Journal: "UpdateItem", Snapshot: "BatchGetItem PutItem ConditionCheckItem"},
 	},

@@ -9,7 +9,7 @@ var (
 		"journal/encrypt",
 	}
 	consumer = []string{"journal.Open", "subscriber", "dedup: Positions", "dedup: Keys", "journal/encrypt"}
-	process  = slices.Concat(consumer, []string{"process", "millrace.Process", "publisher"})
+	process  = slices.Concat(consumer, []string{"process", "publisher"})
 	reader   = []string{
 		"journal.Open", "millrace", "millrace describe", "console", "groups: List, Get, Lag, Estimate, Behind, Parked, SelectParked, Skipped", "Topics",
 		"projection.Rows: reads of its group",
@@ -37,6 +37,6 @@ var Roles = []Role{
 	})},
 	{Name: "export", Does: "exports and verification of the journal", Programs: []string{"journal.Open", "millrace", "archive: Export", "archive: Verify"}},
 	{Name: "removal", Does: "truncation and deletion of aggregates, and trims of topics", Programs: []string{
-		"journal.Open", "millrace", "Truncate, Delete", "Trim, TrimEvery", "journal/encrypt", "journal/encrypt: Destroy",
+		"journal.Open", "millrace", "Truncate, Delete", "Trim, TrimEvery, TrimDue", "journal/encrypt", "journal/encrypt: Destroy",
 	}},
 }

@@ -32,8 +32,8 @@ type Event struct {
 	// Encoding, if not empty, means that Payload is encoded already, in the form in which a raw
 	// journal reads it. The journal then stores it unchanged.
 	Encoding string
-	// OwnStream marks the event of a message without an aggregate id, in the stream of its
-	// publisher. The journal stores the mark, and does not store one that Metadata contains.
+	// OwnStream marks the event of a message of a queue, which a trim may remove. The journal
+	// stores the mark, and does not store one that Metadata contains.
 	OwnStream bool
 }
 

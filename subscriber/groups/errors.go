@@ -42,8 +42,9 @@ var (
 	// the position (projection.Rows) and contains the later events. Nothing was changed. Reset the
 	// aggregate to 0, which empties the row.
 	ErrRowAhead = errors.New("the row contains later events than the position")
-	// ErrNoGroups reports that the topic has no consumer group, so nothing shows that its events
-	// were handled. Nothing was removed. Set TrimOptions.WithoutGroups to trim the topic anyway.
+	// ErrNoGroups reports that the topic has no consumer group, or lacks one of TrimOptions.Groups,
+	// so nothing shows that its events were handled. Nothing was removed. Set
+	// TrimOptions.WithoutGroups to trim a topic without groups anyway.
 	ErrNoGroups = errors.New("the topic has no consumer group, so nothing shows that its events were handled")
 	// ErrLeftovers reports that the group was reset or removed, but old rows of earlier resets or
 	// removals could not be deleted. Nothing reads them. The next Reset, Remove or

@@ -318,3 +318,39 @@ func ExampleGroups_Trim() {
 
 	// Output: removed 2 events of 1 stream
 }
+
+// Commands of processes have an aggregate id, and their topic is one of the publisher's queues. A
+// stored row says when a pass is due.
+func ExampleGroups_TrimDue() {
+	ctx := context.Background()
+	client := dynamotest.Open().Client() // any *dynamodb.Client
+	must(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}))
+	lastWeek := func() time.Time { return time.Now().AddDate(0, 0, -8) }
+	j, err := journal.Open(ctx, client, journal.Config{Now: lastWeek})
+	must(err)
+	p, err := publisher.NewPublisher(publisher.Config{Journal: j, Queues: []string{"commands"}}, nil)
+	must(err)
+	command := message.NewMessage(watermill.NewUUID(), []byte(`{"order":"o1"}`))
+	command.Metadata.Set(publisher.AggregateIDKey, "saga-1")
+	must(p.Publish("commands", command))
+	must(p.Close())
+
+	j, err = journal.Open(ctx, client, journal.Config{})
+	must(err)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "commands"}, nil)
+	must(err)
+	messages, err := sub.Subscribe(ctx, "commands")
+	must(err)
+	(<-messages).Ack()
+	must(sub.Close()) // stores the positions
+
+	for range 2 {
+		trimmed, err := groups.New(j).TrimDue(ctx, "commands", groups.TrimOptions{Keep: 7 * 24 * time.Hour})
+		must(err)
+		fmt.Println("visited", trimmed.Aggregates, "streams, removed", trimmed.Events, "events")
+	}
+
+	// Output:
+	// visited 1 streams, removed 1 events
+	// visited 0 streams, removed 0 events
+}

@@ -23,6 +23,10 @@ type TrimOptions struct {
 	// the caller and of the writer (journal.Config.Now). Keep must be longer than
 	// publisher.Config.CommitTimeout, and longer than clocks differ. Minimum: a minute.
 	Keep time.Duration
+	// Groups are names of groups that must exist. Trim returns [ErrNoGroups] if one of them does
+	// not exist on the topic. Set it if a program that handles the messages may begin later than
+	// other groups. Default: any group is enough.
+	Groups []string
 	// WithoutGroups also trims a topic that has no consumer group, although nothing shows that an
 	// event was handled. Default: Trim returns [ErrNoGroups] for such a topic.
 	WithoutGroups bool
@@ -70,13 +74,16 @@ type Trimmed struct {
 	// the stream's id, or because a repository has written the last event or a snapshot of the
 	// stream.
 	Foreign int
+	// More reports that a pass of [Groups.TrimDue] has not visited all old messages.
+	More bool
 }
 
 // Trim shortens a topic that is a queue, in one pass over the topic. It removes events that were
-// published without an aggregate id, that are older than TrimOptions.Keep, and that all groups of
-// the topic have handled. In each stream it removes them from the beginning on. It recognises
-// events without an aggregate id by a mark that publishers store with them, and never removes other
-// events. It removes nothing from a stream whose last event does not have the mark.
+// published without an aggregate id, or to one of publisher.Config.Queues, that are older than
+// TrimOptions.Keep, and that all groups of the topic have handled. In each stream it removes them
+// from the beginning on. It recognises these events by a mark that publishers store with them, and
+// never removes other events. It removes nothing from a stream whose last event does not have the
+// mark.
 //
 // All groups of the topic count, also groups that are paused, stopped, reset or without members.
 // Events that a group has not handled stay. Events of blocked and parked aggregates stay. A skipped

@@ -3,7 +3,9 @@ package groups
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +57,11 @@ func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 	if err == nil && len(found) == 0 && !t.options.WithoutGroups {
 		err = ErrNoGroups
 	}
+	for _, name := range t.options.Groups {
+		if err == nil && !slices.ContainsFunc(found, func(c consumer) bool { return c.key.Group == name }) {
+			err = fmt.Errorf("%w: group %q does not exist", ErrNoGroups, name)
+		}
+	}
 	for _, c := range found {
 		if c.membership.ExternalPositions && t.groups.external == nil {
 			err = &ExternalPositionsError{Group: c.key.Group, Topic: t.topic}
@@ -94,36 +101,41 @@ func (t *trim) shardFrom(ctx context.Context, q *storage.HeadsOfShard) (readErr,
 		if len(heads) == 0 {
 			continue
 		}
-		if err := t.page(ctx, q.Shard, heads); err != nil {
+		if _, err := t.page(ctx, q.Shard, heads); err != nil {
 			return nil, err
 		}
 		q.After = heads[len(heads)-1].Aggregate
 		t.sum.Aggregates += len(heads)
-		sum := t.sum
-		sum.HeldBy = maps.Clone(sum.HeldBy)
-		t.options.Progress(sum)
+		t.report()
 	}
 	return nil, nil
 }
 
-func (t *trim) page(ctx context.Context, shard int, heads []journal.Head) error {
+func (t *trim) report() {
+	sum := t.sum
+	sum.HeldBy = maps.Clone(sum.HeldBy)
+	t.options.Progress(sum)
+}
+
+// page trims those of some streams of a shard that have old messages, and returns them.
+func (t *trim) page(ctx context.Context, shard int, heads []journal.Head) (queues []*queue, err error) {
 	if t.options.ResumeInterrupted && !t.options.DryRun {
 		if err := t.resumeRemovals(ctx, heads); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	queues, err := t.queues(ctx, heads)
+	queues, err = t.queues(ctx, heads)
 	if err != nil || len(queues) == 0 {
-		return err
+		return nil, err
 	}
 	consumers, err := t.consumers(ctx)
 	for i := 0; err == nil && i < len(consumers); i++ {
 		err = t.hold(ctx, shard, consumers[i], queues)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return inParallel(writers, len(queues), func(i int) error { return t.trim(ctx, queues[i]) })
+	return queues, inParallel(writers, len(queues), func(i int) error { return t.trim(ctx, queues[i]) })
 }
 
 // resumeRemovals removes events that earlier passes have recorded as removed, and have not removed.

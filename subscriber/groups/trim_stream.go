@@ -18,6 +18,7 @@ type queue struct {
 	first   uint64 // number of the first event
 	handled uint64 // number of the last event that no group needs
 	heldBy  string // group that needs the event after handled
+	stays   bool   // whether an old event stays that a later pass may remove
 }
 
 // queues returns the streams whose first event is old and marked.
@@ -136,6 +137,7 @@ func (t *trim) trim(ctx context.Context, q *queue) error {
 			found, err = cut{before: q.first, foreign: true}, nil
 		}
 	}
+	q.stays = found.held || err != nil
 	if err != nil {
 		return t.unlessLeftAlone(err)
 	}

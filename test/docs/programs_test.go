@@ -67,7 +67,7 @@ var alsoOf = map[string][]string{
 	"Save, Execute with redundant snapshots":                 {"with redundant snapshots up to a number"},
 	"Truncate":                                               {"journal: Truncate, Delete"},
 	"Delete":                                                 {"journal: Truncate, Delete"},
-	"groups: Trim, TrimEvery":                                {"Trim, TrimEvery"},
+	"groups: Trim, TrimEvery, TrimDue":                       {"Trim, TrimEvery, TrimDue"},
 	"Transaction, with participants that get no events":      {"Transaction"},
 }
 

@@ -241,6 +241,8 @@ func (a *application) catchUp() {
 	}
 	done := func(*message.Message) error { return nil }
 	burst(done)
+	_, err := groups.New(a.journal).TrimDue(a.t.Context(), "note", groups.TrimOptions{Keep: time.Minute})
+	require.NoError(a.t, err)
 	a.scan()
 	a.execute(a.t.Context(), "burst", add("one"))
 	hint := subscriber.Hint{Aggregate: aggregate.ID{Type: "note", Value: "burst"}, Version: 1}

@@ -32,6 +32,10 @@ var rare = map[string]map[string]string{
 		"rows":               "needs a projection with a row for each aggregate",
 		"unfenced":           "needs a member that crashes during a transaction",
 	},
+	"checkpoint-retention": {
+		"held":     "needs a message that a group has kept for a week",
+		"again_at": "the same",
+	},
 	"checkpoint-member": {"operator": "is there only while an operator edits a row"},
 	"checkpoint-cursor": {"reconciling": "needs a reconciliation that takes more than 5 seconds"},
 	"checkpoint-behind": {
@@ -265,6 +269,8 @@ func listOf(layout journal.Layout, table, partition, sort string) string {
 		return "classic-redundant"
 	case table == "checkpoint" && partition == "groups":
 		return "checkpoint-registry"
+	case table == "checkpoint" && partition == "retention":
+		return "checkpoint-retention"
 	case table == "checkpoint":
 		kind, _, _ := strings.Cut(sort, "/")
 		return "checkpoint-" + kind

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/metrics/otelmetrics"
 	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 	"github.com/millrace-dev/millrace/tracing"
 )
@@ -59,6 +60,18 @@ func Run(app *millrace.App) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	return app.Run(ctx)
+}
+
+// Commands returns a publisher of commands.
+func Commands(j *journal.Journal, logger watermill.LoggerAdapter) (*publisher.Publisher, error) {
+	p, err := publisher.NewPublisher(publisher.Config{Journal: j, Queues: []string{"commands"}}, logger)
+	return p, err
+}
+
+// TrimCommands removes commands that are a week old. A program calls it every few minutes.
+func TrimCommands(ctx context.Context, j *journal.Journal) (more bool, err error) {
+	trimmed, err := groups.New(j).TrimDue(ctx, "commands", groups.TrimOptions{Keep: 7 * 24 * time.Hour})
+	return trimmed.More, err
 }
 
 // Trim removes old mails until ctx ends.
