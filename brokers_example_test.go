@@ -54,7 +54,6 @@ func openPost(ctx context.Context) (*millrace.App, *repository.Repository[parcel
 // Events become messages of a broker, here Watermill's gochannel.
 func ExampleApp_Forward() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
 	app, repo := openPost(ctx)
 	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
 	_, err := app.Forward(millrace.Group{Name: "parcels-out", Topics: []string{"parcel"}}, forward.Config{Publisher: broker},
@@ -80,6 +79,7 @@ func ExampleApp_Forward() {
 	fmt.Println(msg.Metadata.Get(forward.NameKey), msg.Metadata.Get(forward.KeyKey), string(msg.Payload))
 	msg.Ack()
 	fmt.Println(end(), broker.Close()) // in this order: the App uses the publisher
+	stop()
 
 	// Output:
 	// ParcelWeighed 7 {"Parcel":"7","Grams":200}
@@ -90,7 +90,6 @@ func ExampleApp_Forward() {
 // executed once.
 func ExampleApp_Receive() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
 	app, repo := openPost(ctx)
 	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
 	key := func(msg *message.Message) string { return msg.Metadata.Get("parcel") }
@@ -125,6 +124,7 @@ func ExampleApp_Receive() {
 	}
 	fmt.Println(loaded.State.Weight, "g, version", loaded.Version)
 	fmt.Println(end(), broker.Close())
+	stop()
 
 	// Output:
 	// 200 g, version 1

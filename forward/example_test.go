@@ -21,7 +21,6 @@ import (
 // here Watermill's gochannel.
 func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
 	client := dynamotest.Open().Client() // on AWS: dynamodb.NewFromConfig(...)
 	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}); err != nil {
 		log.Fatal(err)
