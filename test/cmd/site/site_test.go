@@ -65,7 +65,9 @@ func TestTheNavigationHasEveryPageOfDocs(t *testing.T) {
 		relative, _ := filepath.Rel(filepath.Join(root, "docs"), name)
 		if strings.HasSuffix(name, ".md") && relative != "README.md" {
 			address := (&page{path: filepath.ToSlash(relative)}).address()
-			assert.True(t, strings.Contains(navigation, `<a href="../docs/`+address+`"`), "the navigation lacks %s", address)
+			if !strings.Contains(navigation, `<a href="../docs/`+address+`"`) {
+				t.Errorf("the navigation lacks %s", address)
+			}
 		}
 		return err
 	}))
