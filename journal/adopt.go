@@ -37,8 +37,10 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	if !ok {
 		return &ConfigError{Field: "Layout", Reason: "is not Classic: tables of other programs always have the classic layout"}
 	}
-	if len(config.RequiredEncodings) > 0 {
-		return &ConfigError{Field: "RequiredEncodings", Reason: "is not empty, and the program that made the tables stores plain payloads"}
+	for field, required := range map[string]int{"RequiredEncodings": len(config.RequiredEncodings), "RequiredByType": len(config.RequiredByType)} {
+		if required > 0 {
+			return &ConfigError{Field: field, Reason: "is not empty, and the program that made the tables stores plain payloads"}
+		}
 	}
 	for _, name := range append(j.Layout.Tables(), j.CheckpointTable()) {
 		ensure := dynamo.VerifyTable

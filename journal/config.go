@@ -80,6 +80,18 @@ type Config struct {
 	// the events of other programs are plain. Default: none.
 	RequiredEncodings []string
 
+	// RequiredByType is like RequiredEncodings, for the payloads of some aggregate types. The keys
+	// are the types, and the values the names of encodings. Use it with [ForTypes]:
+	//
+	//	Encodings:      []journal.Encoding{journal.ForTypes(secret, "person")},
+	//	RequiredByType: map[string][]string{"person": {secret.Name()}},
+	//
+	// [Create] adds types that the descriptor lacks, if they have no aggregates. None can be
+	// removed. [Open] refuses types and encodings that are not stored, and takes all that are. So
+	// an older release may name fewer. A process uses those that were stored when it opened the
+	// journal. [Adopt] refuses them. Default: none.
+	RequiredByType map[string][]string
+
 	// RetryBudget is how long a commit repeats its request if DynamoDB throttled it, if it met
 	// another transaction, or if its reply was lost. The deadline of the context ends it earlier.
 	// The loads and commits of one call of repository.Repository.Execute, or of a transaction of
@@ -155,7 +167,7 @@ func (c *Config) settings() engine.Settings {
 			Tables: c.Tables, Shards: c.Shards, ClassicOptions: c.Classic, CommandRetention: c.CommandRetention,
 			RetryBudget: c.RetryBudget, Throughput: c.Throughput, Now: c.Now, NewID: c.NewID,
 		},
-		Layout: c.Layout, EventType: c.EventType, Encodings: c.Encodings, RequiredEncodings: c.RequiredEncodings,
+		Layout: c.Layout, EventType: c.EventType, Encodings: c.Encodings, RequiredEncodings: c.RequiredEncodings, RequiredByType: c.RequiredByType,
 	}
 }
 
@@ -164,7 +176,7 @@ func configOf(s *engine.Settings) Config {
 	c := Config{
 		Tables: s.Tables, Shards: s.Shards, Classic: s.ClassicOptions, CommandRetention: s.CommandRetention,
 		RetryBudget: s.RetryBudget, Throughput: s.Throughput, Now: s.Now, NewID: s.NewID,
-		Layout: s.Layout, EventType: s.EventType, Encodings: s.Encodings, RequiredEncodings: s.RequiredEncodings,
+		Layout: s.Layout, EventType: s.EventType, Encodings: s.Encodings, RequiredEncodings: s.RequiredEncodings, RequiredByType: s.RequiredByType,
 	}
 	if c.Layout == Packed {
 		c.Classic = ClassicOptions{}

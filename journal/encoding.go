@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
+
+	"github.com/millrace-dev/millrace/aggregate"
 )
 
 // ForReading returns an encoding that decodes as e does, and encodes nothing. Use it to retire an
@@ -17,6 +20,26 @@ func (forReading) Encode(context.Context, Place, []byte) ([]byte, bool, error) {
 }
 
 func (forReading) Overhead() int { return 0 }
+
+// ForTypes returns an encoding that encodes the payloads of some aggregate types as e does, and
+// leaves those of other types as they are. It decodes the payloads of all types. So personal data
+// can be encrypted, and the rest stays plain. A type can be added later; see also
+// [Config.RequiredByType].
+func ForTypes(e Encoding, aggregateTypes ...string) Encoding {
+	return forTypes{e, slices.Clone(aggregateTypes)}
+}
+
+type forTypes struct {
+	Encoding
+	types []string
+}
+
+func (f forTypes) Encode(ctx context.Context, at Place, payload []byte) ([]byte, bool, error) {
+	if !slices.Contains(f.types, at.Aggregate.Type) {
+		return nil, false, nil
+	}
+	return f.Encoding.Encode(ctx, at, payload)
+}
 
 // Raw returns the same journal without its encodings and its [Config.EventType]. Its records and
 // heads have payloads as they are stored, and their Encoding fields name the applied encodings. Raw
@@ -42,8 +65,8 @@ func (c Config) validateEncodings() error {
 	taken := map[string]bool{}
 	for i, e := range c.Encodings {
 		field := fmt.Sprintf("Encodings[%d]", i)
-		if reading, ok := e.(forReading); e == nil || ok && reading.Encoding == nil {
-			return &ConfigError{Field: field, Reason: "is nil"}
+		if err := validEncoding(e); err != "" {
+			return &ConfigError{Field: field, Reason: err}
 		}
 		switch name := e.Name(); {
 		case !encodingName.MatchString(name):
@@ -54,10 +77,45 @@ func (c Config) validateEncodings() error {
 			taken[name] = true
 		}
 	}
-	for i, name := range c.RequiredEncodings {
-		if field := fmt.Sprintf("RequiredEncodings[%d]", i); !encodingName.MatchString(name) {
-			return &ConfigError{Field: field, Reason: fmt.Sprintf("is %q, which is not the name of an encoding", name)}
+	if err := validNames("RequiredEncodings", c.RequiredEncodings); err != nil {
+		return err
+	}
+	for aggregateType, names := range c.RequiredByType {
+		field := fmt.Sprintf("RequiredByType[%q]", aggregateType)
+		if _, err := aggregate.NewID(aggregateType, "1"); err != nil {
+			return &ConfigError{Field: field, Reason: err.Error()}
+		}
+		if len(names) == 0 {
+			return &ConfigError{Field: field, Reason: "names no encoding"}
+		}
+		if err := validNames(field, names); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func validNames(field string, names []string) error {
+	for i, name := range names {
+		if !encodingName.MatchString(name) {
+			return &ConfigError{Field: fmt.Sprintf("%s[%d]", field, i), Reason: fmt.Sprintf("is %q, which is not the name of an encoding", name)}
+		}
+	}
+	return nil
+}
+
+// validEncoding returns what is wrong with an encoding, or an empty text.
+func validEncoding(e Encoding) (fault string) {
+	switch e := e.(type) {
+	case nil:
+		return "is nil"
+	case forReading:
+		return validEncoding(e.Encoding)
+	case forTypes:
+		if len(e.types) == 0 {
+			return "is for no types: pass them to ForTypes"
+		}
+		return validEncoding(e.Encoding)
+	}
+	return ""
 }

@@ -56,6 +56,7 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	if err := stored.Matches(engine.Describe(&j.Config)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
+	j.Config.RequiredByType = stored.RequiredByType
 	j.Layout.Opened(stored, asOf)
 	return &Journal{j}, nil
 }

@@ -83,7 +83,7 @@ func configOf(j *engine.Engine) journal.Config {
 	c := j.Config
 	config := journal.Config{
 		Tables: c.Tables, Shards: c.Shards, CommandRetention: c.CommandRetention, RetryBudget: c.RetryBudget, Now: c.Now, NewID: c.NewID,
-		Layout: c.Layout, EventType: c.EventType, Encodings: c.Encodings, RequiredEncodings: c.RequiredEncodings,
+		Layout: c.Layout, EventType: c.EventType, Encodings: c.Encodings, RequiredEncodings: c.RequiredEncodings, RequiredByType: c.RequiredByType,
 	}
 	if c.Layout == journal.Classic {
 		config.Classic = c.ClassicOptions

@@ -38,13 +38,15 @@ const (
 	attrLayout        = "millrace_layout"
 	attrUnit          = "millrace_occurred_at_unit"   // absent for milliseconds
 	attrRequired      = "millrace_required_encodings" // absent for none
-	AttrRestored      = "millrace_restored"           // absent where the tables were never restored
-	AttrGrowths       = "millrace_tail_partitions"    // absent where the tail has not grown
+
+	attrRequiredByType = "millrace_required_by_type" // absent for none
+	AttrRestored       = "millrace_restored"         // absent where the tables were never restored
+	AttrGrowths        = "millrace_tail_partitions"  // absent where the tail has not grown
 )
 
 // DescriptorNames are the attributes of the descriptor.
 var DescriptorNames = []string{
-	AttrFormat, attrShards, attrResolver, AttrSnapshotTable, attrAttributes, attrLayout, attrRequired, attrUnit, AttrGrowths, AttrRestored,
+	AttrFormat, attrShards, attrResolver, AttrSnapshotTable, attrAttributes, attrLayout, attrRequired, attrRequiredByType, attrUnit, AttrGrowths, AttrRestored,
 }
 
 // Descriptor holds the settings on which all processes that use a journal must agree.
@@ -59,6 +61,7 @@ type Descriptor struct {
 	Unit          time.Duration // of the times of events
 
 	RequiredEncodings []string
+	RequiredByType    map[string][]string
 	Growths           []Growth // of the tail
 	Restored          string   // changes with every restore
 }
@@ -84,6 +87,7 @@ func Describe(c *Settings) Descriptor {
 		Unit:          c.OccurredAtUnit,
 
 		RequiredEncodings: c.RequiredEncodings,
+		RequiredByType:    c.RequiredByType,
 	}
 }
 
@@ -99,8 +103,9 @@ func (stored Descriptor) requiredEncodings() string {
 }
 
 // Matches returns a *journal.DescriptorMismatchError if this process has other settings than the
-// stored ones. The format version may be lower.
+// stored ones. The format version may be lower, and the process may name fewer encodings by type.
 func (stored Descriptor) Matches(given Descriptor) error {
+	byType := requiredByType(stored.RequiredByType)
 	for _, c := range []struct{ field, stored, given string }{
 		{layoutField, string(stored.Layout), string(given.Layout)},
 		{"key resolver", stored.Resolver, given.Resolver},
@@ -109,6 +114,7 @@ func (stored Descriptor) Matches(given Descriptor) error {
 		{"attribute names", stored.attributes(), given.attributes()},
 		{"unit of times", table.TimeUnits[stored.Unit], table.TimeUnits[given.Unit]},
 		{"required encodings", strconv.Quote(stored.requiredEncodings()), strconv.Quote(given.requiredEncodings())},
+		{"encodings required by type", byType.String(), byType.with(given.RequiredByType).String()},
 	} {
 		if c.stored != c.given {
 			return &journaltype.DescriptorMismatchError{Table: stored.Table, Field: c.field, Stored: c.stored, Given: c.given}
@@ -191,6 +197,10 @@ func (j *Engine) ReadDescriptor(ctx context.Context) (Descriptor, error) {
 	if names, ok := table.StringOf(it[attrRequired]); ok {
 		d.RequiredEncodings = strings.Split(names, ",")
 	}
+	var byTypeErr error
+	if byType, ok := table.StringOf(it[attrRequiredByType]); ok {
+		byTypeErr = json.Unmarshal([]byte(byType), &d.RequiredByType)
+	}
 	format, ok := table.UintOf(it[AttrFormat])
 	if newest := newestFormat(d.Layout); ok && format > uint64(newest) { //nolint:gosec // it is positive
 		// Only a later version of this package can read the rest.
@@ -206,7 +216,7 @@ func (j *Engine) ReadDescriptor(ctx context.Context) (Descriptor, error) {
 	var growthsOK bool
 	d.Growths, growthsOK = GrowthsOf(it)
 	d.Restored, _ = table.StringOf(it[AttrRestored])
-	if !ok || !growthsOK || unitErr != nil || table.ValidateUnit(d.Unit) != nil || !shardsOK || shards == 0 || shards > table.MaxShards || !resolverOK || !snapshotOK || !mappingOK ||
+	if !ok || !growthsOK || unitErr != nil || byTypeErr != nil || table.ValidateUnit(d.Unit) != nil || !shardsOK || shards == 0 || shards > table.MaxShards || !resolverOK || !snapshotOK || !mappingOK ||
 		json.Unmarshal([]byte(mapping), &d.Attributes) != nil {
 		return Descriptor{}, &journaltype.CorruptItemError{
 			Table: name, PartitionKey: DescriptorPartition, SortKey: DescriptorSort,
@@ -225,7 +235,7 @@ func isKeyMismatch(err error) bool {
 }
 
 // WriteDescriptor stores the descriptor if there is none, and compares the stored one with
-// j.config.
+// j.config. It adds encodings of types to the stored one.
 func (j *Engine) WriteDescriptor(ctx context.Context) error {
 	d := Describe(&j.Config)
 	it := j.Layout.DescriptorKey()
@@ -240,6 +250,9 @@ func (j *Engine) WriteDescriptor(ctx context.Context) error {
 	}
 	if len(d.RequiredEncodings) > 0 {
 		it[attrRequired] = table.StringValue(d.requiredEncodings())
+	}
+	if len(d.RequiredByType) > 0 {
+		it[attrRequiredByType] = table.StringValue(requiredByType(d.RequiredByType).String())
 	}
 	name := j.Config.Tables.Journal
 	_, err := j.Client.PutItem(ctx, &dynamodb.PutItemInput{
@@ -256,8 +269,24 @@ func (j *Engine) WriteDescriptor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	others := d
+	others.RequiredByType = nil
+	if err := stored.Matches(others); err != nil {
+		return err
+	}
+	for range maxChanges {
+		if stored.Matches(d) == nil {
+			return nil
+		}
+		if stored, err = j.requireMore(ctx, stored, d); err != nil {
+			return err
+		}
+	}
 	return stored.Matches(d)
 }
+
+// maxChanges limits the changes of other processes that WriteDescriptor follows.
+const maxChanges = 10
 
 // OrOtherLayout returns the error about another layout if that is why the keys of a table differ,
 // and else err.

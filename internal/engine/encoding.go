@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -152,16 +151,6 @@ func (j *Engine) decode(ctx context.Context, at journaltype.Place, names string,
 		}
 	}
 	return payload, nil
-}
-
-// requireEncodings returns an error with that reason if a payload lacks a required encoding.
-func (j *Engine) requireEncodings(at journaltype.Place, names string, reason error) error {
-	for _, required := range j.Config.RequiredEncodings {
-		if !slices.Contains(strings.Split(names, ","), required) {
-			return &journaltype.EncodingError{Place: at, Encoding: required, Err: reason}
-		}
-	}
-	return nil
 }
 
 var (

@@ -13,4 +13,5 @@ type Settings struct {
 	EventType         func(*journaltype.Record) (string, error)
 	Encodings         []journaltype.Encoding
 	RequiredEncodings []string
+	RequiredByType    map[string][]string
 }

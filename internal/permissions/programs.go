@@ -13,6 +13,10 @@ var Programs = []Program{
 	{Name: "journal.Create", Both: Needs{
 		Journal: create + expiry + " Scan GetItem PutItem", Snapshot: create + expiry + " Scan", Checkpoint: create,
 	}},
+	{
+		Name: "with more types in RequiredByType", Both: Needs{Journal: "UpdateItem"},
+		Classic: Needs{Snapshot: "Query"}, Packed: Needs{Journal: "Query", JournalIndex: index},
+	},
 	{Name: "journal.Adopt", Classic: Needs{Journal: "DescribeTable GetItem PutItem Scan", Snapshot: "DescribeTable Scan", Checkpoint: create}},
 	{Name: "journal.MarkRestored, GrowTail", Both: Needs{Journal: "GetItem UpdateItem"}},
 

@@ -26,7 +26,7 @@ var Roles = []Role{
 	{Name: "projection", Does: "projections, and queries of the tables that they write to", Programs: slices.Concat(consumer, []string{"projection", "projection.Reader"})},
 	{Name: "process-manager", Does: "process managers, and the publisher of their commands", Programs: process},
 	{Name: "deploy", Does: "creating the tables and the descriptor", Programs: []string{
-		"journal.Open", "journal.Create", "process.CreateTable", "readmodel.CreateTable", "projection.CreateTable", "dedup.CreateTable", "encrypt.CreateTable",
+		"journal.Open", "journal.Create", "with more types in RequiredByType", "process.CreateTable", "readmodel.CreateTable", "projection.CreateTable", "dedup.CreateTable", "encrypt.CreateTable",
 		"journal.MarkRestored, GrowTail", "millrace", "millrace describe",
 	}},
 	{Name: "operator-read", Does: "the console and the command, without actions", Programs: reader},

@@ -20,6 +20,9 @@
 // can write to the tables could still replace it with a plain payload. To make readers refuse that,
 // create the journal with [journal.Config.RequiredEncodings].
 //
+// To encrypt only the aggregate types that have personal data, wrap the encryption with
+// [journal.ForTypes], and require it for these types with [journal.Config.RequiredByType].
+//
 // Aggregate ids, event types, event ids, metadata, times and the lengths of payloads are not
 // encrypted. Keep personal data out of them. For example, the id of a customer should be random,
 // not an email address.

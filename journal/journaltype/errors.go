@@ -260,6 +260,9 @@ func (e *DescriptorMismatchError) Error() string {
 	case "format version":
 		text = fmt.Sprintf("table %q has format version %s, this version of Millrace reads up to %s: use the version of the programs that write it, or a later one",
 			e.Table, e.Stored, e.Given)
+	case "encodings required by type":
+		text = fmt.Sprintf("table %q requires by type the encodings %s, the config names also %s: add them with journal.Create, which is possible while a type has no aggregates",
+			e.Table, e.Stored, e.Given)
 	case "snapshot table":
 		text += "; if both were restored from a backup under other names, call journal.MarkRestored"
 	}

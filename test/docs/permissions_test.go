@@ -74,6 +74,11 @@ func TestWritersNeedNoOtherPermissions(t *testing.T) {
 				}
 				return nil
 			}},
+			{[]string{"journal.Create", "with more types in RequiredByType"}, func(j *journal.Journal, _ *repository.Repository[tally]) error {
+				config := j.Config()
+				config.RequiredByType = map[string][]string{"person": {"aes-gcm"}}
+				return journal.Create(t.Context(), j.Client(), config)
+			}},
 			{[]string{"publisher"}, func(j *journal.Journal, _ *repository.Repository[tally]) error {
 				p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 				if err != nil {

@@ -153,7 +153,7 @@ func (a *application) writeSecrets() {
 	gzip, err := compress.Gzip(compress.Config{})
 	require.NoError(a.t, err)
 
-	create := journal.Config{RequiredEncodings: []string{secret.Name()}}
+	create := journal.Config{RequiredEncodings: []string{secret.Name()}, RequiredByType: map[string][]string{"note": {secret.Name()}}}
 	if a.layout == journal.Classic {
 		create.Classic.OccurredAtUnit = time.Second
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -54,7 +55,8 @@ The shard count, the layout and the required encodings can never be changed afte
 	flags.IntVar(&o.shards, "shards", 0, "`number` of logical shards, which never changes; each takes about 1,000 write units per second; default is 16")
 	flags.StringVar(&o.layout, "layout", "", "layout of events and snapshots: packed, which costs less and is for new applications, or classic, "+
 		"which event-store-adapter programs can share; new tables need it, and it never changes")
-	flags.StringSliceVar(&o.required, "require-encoding", nil, "`name` of an encoding that every payload must have, such as aes-gcm; it never changes")
+	flags.StringSliceVar(&o.required, "require-encoding", nil, "`name` of an encoding that every payload must have, such as aes-gcm, which never changes; "+
+		"or type=name for the payloads of one aggregate type, such as person=aes-gcm, which can be added while the type has no aggregates")
 	flags.StringVar(&o.billing, "billing", "on-demand", "on-demand or provisioned")
 	flags.Int64Var(&o.readUnits, "read-units", 0, "provisioned read `units` of each table and index")
 	flags.Int64Var(&o.writeUnits, "write-units", 0, "provisioned write `units` of each table and index")
@@ -62,7 +64,17 @@ The shard count, the layout and the required encodings can never be changed afte
 }
 
 func (o createOptions) config(cmd *cobra.Command) (journal.Config, error) {
-	c := journal.Config{Shards: o.shards, Layout: journal.Layout(o.layout), RequiredEncodings: o.required}
+	c := journal.Config{Shards: o.shards, Layout: journal.Layout(o.layout)}
+	for _, required := range o.required {
+		if i := strings.LastIndexByte(required, '='); i < 0 {
+			c.RequiredEncodings = append(c.RequiredEncodings, required)
+		} else {
+			if c.RequiredByType == nil {
+				c.RequiredByType = map[string][]string{}
+			}
+			c.RequiredByType[required[:i]] = append(c.RequiredByType[required[:i]], required[i+1:])
+		}
+	}
 	if cmd.Flags().Changed("shards") && o.shards < 1 {
 		return c, wrongUsage("--shards is %d: want 1 to 65536", o.shards)
 	}
@@ -95,12 +107,14 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 	}
 	progress := a.showProgress()
 	progress.Show(func(time.Duration) string { return "creating tables, which takes AWS up to a minute" })
+	given := config
+	config.RequiredByType = nil // Create adds it
 	there, err := store.Open(ctx, client, config)
+	config.RequiredByType = given.RequiredByType
 	switch {
 	case err == nil: // Create verifies more than Open: indexes, the checkpoint table
-		throughput := config.Throughput
 		config = there.Config()
-		config.Throughput = throughput
+		config.Throughput, config.RequiredByType = given.Throughput, given.RequiredByType
 	case errors.Is(err, journal.ErrTableMissing), errors.Is(err, journal.ErrNoDescriptor):
 		if config.Shards == 0 {
 			config.Shards = defaultShards

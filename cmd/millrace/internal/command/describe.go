@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,12 +20,15 @@ import (
 
 // journalLine is a journal as JSON.
 type journalLine struct {
-	Kind       string            `json:"kind"` // "journal"
-	Shards     int               `json:"shards"`
-	Resolver   string            `json:"resolver"`
-	Layout     journal.Layout    `json:"layout"`
-	Unit       string            `json:"occurred_at_unit"` // of the stored times of events
-	Required   []string          `json:"required_encodings,omitempty"`
+	Kind     string         `json:"kind"` // "journal"
+	Shards   int            `json:"shards"`
+	Resolver string         `json:"resolver"`
+	Layout   journal.Layout `json:"layout"`
+	Unit     string         `json:"occurred_at_unit"` // of the stored times of events
+	Required []string       `json:"required_encodings,omitempty"`
+
+	RequiredByType map[string][]string `json:"required_by_type,omitempty"`
+
 	Attributes map[string]string `json:"attributes"`
 	Tables     []tableLine       `json:"tables"`
 }
@@ -67,7 +72,7 @@ func (a *app) runDescribe(ctx context.Context) error {
 		return err
 	}
 	c := j.Internal().Config
-	l := journalLine{Kind: "journal", Shards: c.Shards, Resolver: c.Resolver.Name(), Layout: c.Layout, Attributes: attributesOf(c.Attributes), Required: c.RequiredEncodings}
+	l := journalLine{Kind: "journal", Shards: c.Shards, Resolver: c.Resolver.Name(), Layout: c.Layout, Attributes: attributesOf(c.Attributes), Required: c.RequiredEncodings, RequiredByType: c.RequiredByType}
 	for name, unit := range timeUnits {
 		if unit == c.OccurredAtUnit {
 			l.Unit = name
@@ -91,6 +96,9 @@ func (a *app) runDescribe(ctx context.Context) error {
 	}
 	if len(l.Required) > 0 {
 		fields = append(fields, output.Field{Name: "required encodings", Value: strings.Join(l.Required, ", ")})
+	}
+	for _, aggregateType := range slices.Sorted(maps.Keys(l.RequiredByType)) {
+		fields = append(fields, output.Field{Name: "required of " + aggregateType, Value: strings.Join(l.RequiredByType[aggregateType], ", ")})
 	}
 	if err := a.line(l, fields...); err != nil || a.json {
 		return err

@@ -66,16 +66,6 @@ type Service struct {
 	names   projection.Table
 }
 
-// personal encrypts the payloads of persons, and leaves those of other aggregates plain.
-type personal struct{ *encrypt.Encryption }
-
-func (p personal) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
-	if at.Aggregate.Type != Persons.Type() {
-		return payload, false, nil
-	}
-	return p.Encryption.Encode(ctx, at, payload)
-}
-
 // Open opens an App that encrypts. The table of keys is shop-keys.
 func Open(ctx context.Context, client *dynamodb.Client, wrapper encrypt.Wrapper) (*Service, error) {
 	table := encrypt.KeysConfig{Table: "shop-keys"}
@@ -91,7 +81,9 @@ func Open(ctx context.Context, client *dynamodb.Client, wrapper encrypt.Wrapper)
 		return nil, err
 	}
 	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: journal.Config{
-		Layout: journal.Packed, Shards: 4, Encodings: []journal.Encoding{personal{secret}},
+		Layout: journal.Packed, Shards: 4,
+		Encodings:      []journal.Encoding{journal.ForTypes(secret, Persons.Type())},
+		RequiredByType: map[string][]string{Persons.Type(): {secret.Name()}},
 	}})
 	if err != nil {
 		return nil, err
