@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/httpapi"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -28,7 +29,7 @@ func TestEachErrorHasAStatus(t *testing.T) {
 	t.Parallel()
 	for status, errs := range map[int][]error{
 		http.StatusOK:         {nil},
-		http.StatusBadRequest: {&aggregate.InvalidIDError{}, &aggregate.InvalidTokenError{}},
+		http.StatusBadRequest: {&aggregate.InvalidIDError{}, &aggregate.InvalidTokenError{}, projection.ErrPageToken},
 		http.StatusNotFound:   {journal.ErrNotFound},
 		http.StatusConflict: {
 			&repository.RefusedError{Err: errors.New("sold out")}, &repository.RefusedError{Err: context.DeadlineExceeded},

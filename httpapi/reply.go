@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -69,7 +70,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 // Status returns the status of a reply for an error of a command or a query:
 //
 //	200  nil
-//	400  *aggregate.InvalidIDError, *aggregate.InvalidTokenError
+//	400  *aggregate.InvalidIDError, *aggregate.InvalidTokenError, projection.ErrPageToken
 //	404  journal.ErrNotFound
 //	409  *repository.RefusedError, *journal.WriteRefusedError, and journal.ErrConflict, which
 //	     Execute returns for a version that is not the expected one
@@ -89,7 +90,7 @@ func Status(err error) int {
 		return http.StatusConflict
 	case isUnavailable(err):
 		return http.StatusServiceUnavailable
-	case is[*aggregate.InvalidIDError](err), is[*aggregate.InvalidTokenError](err):
+	case is[*aggregate.InvalidIDError](err), is[*aggregate.InvalidTokenError](err), errors.Is(err, projection.ErrPageToken):
 		return http.StatusBadRequest
 	case is[*journal.WriteRefusedError](err), errors.Is(err, journal.ErrConflict):
 		return http.StatusConflict
