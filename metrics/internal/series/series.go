@@ -31,6 +31,7 @@ type Series struct {
 // Kind says how values change.
 type Kind int
 
+// The kinds.
 const (
 	Counter  Kind = iota // rises
 	UpDown               // can be added up
