@@ -55,7 +55,8 @@
 // Commands have one topic, [Config].CommandTopic, and one consumer group, "commands". Process
 // managers publish their commands to that topic. Commands with the same aggregate id are handled in
 // order. Commands that all groups of the topic have handled are removed after
-// [Config].CommandRetention, by [App.Run] and by sweeps of [App.CatchUp].
+// [Config].CommandRetention, by [App.Run] and by sweeps of [App.CatchUp]. The same is true for
+// messages of [App.Receive].
 //
 // # Start and stop
 //
@@ -143,10 +144,11 @@ type Config struct {
 	// CommandTopic is the topic of commands. Default: "commands".
 	CommandTopic string
 
-	// CommandRetention is how long the commands of CommandTopic stay at least. Older ones are
-	// removed when all groups of the topic have handled them. This is about messages. How long the
-	// ids of commands are remembered is journal.Config.CommandRetention. Negative: commands are not
-	// removed. At least a minute. Default: 7 days.
+	// CommandRetention is how long the commands of CommandTopic and the messages of [App.Receive]
+	// stay at least. Older ones are removed when all groups of the topic have handled them. This is
+	// about messages. How long the ids of commands are remembered is
+	// journal.Config.CommandRetention. Negative: nothing is removed. At least a minute. Default: 7
+	// days.
 	CommandRetention time.Duration
 
 	// Wakeups reports the commits of this process to other processes, if its Publisher is set, and
@@ -245,6 +247,7 @@ type App struct {
 	definitions []aggregate.AnyDefinition
 	subscribers []*subscriber.Subscriber
 	publishers  []*publisher.Publisher // of inboxes
+	inboxes     []string               // topics of the journal
 	feeds       []*live.Feed
 	workers     []Service // process managers and read models
 	// The following are for CatchUp: what adds the handlers of groups to a router, what adds those

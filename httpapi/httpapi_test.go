@@ -35,6 +35,7 @@ func TestEachErrorHasAStatus(t *testing.T) {
 			&repository.RefusedError{Err: errors.New("sold out")}, &repository.RefusedError{Err: context.DeadlineExceeded},
 			&journal.ConflictError{}, &journal.WriteRefusedError{},
 		},
+		http.StatusUnprocessableEntity:   {&repository.CommandMismatchError{}},
 		http.StatusGone:                  {&journal.DeletedError{}, journal.ErrKeyDestroyed},
 		http.StatusRequestEntityTooLarge: {&journal.TooLargeError{}},
 		http.StatusServiceUnavailable: {

@@ -76,6 +76,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 //	     Execute returns for a version that is not the expected one
 //	410  *journal.DeletedError, journal.ErrKeyDestroyed
 //	413  *journal.TooLargeError
+//	422  *repository.CommandMismatchError
 //	503  the database or another service is not available, is busy, or did not reply in time; or
 //	     the context has ended
 //	500  anything else
@@ -94,6 +95,8 @@ func Status(err error) int {
 		return http.StatusBadRequest
 	case is[*journal.WriteRefusedError](err), errors.Is(err, journal.ErrConflict):
 		return http.StatusConflict
+	case is[*repository.CommandMismatchError](err):
+		return http.StatusUnprocessableEntity
 	case errors.Is(err, journal.ErrNotFound):
 		return http.StatusNotFound
 	case is[*journal.DeletedError](err), errors.Is(err, journal.ErrKeyDestroyed):

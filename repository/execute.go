@@ -172,6 +172,9 @@ func (e *execution[S]) end(ctx context.Context, next Aggregate[S], refusal, err 
 	case errors.As(err, &conflict):
 		return a, conflict, nil
 	case errors.As(err, &duplicate):
+		if err := e.mismatched(duplicate.CommitID); err != nil {
+			return Aggregate[S]{}, nil, err
+		}
 		if a, err = e.repeated(ctx, duplicate.Version); err == nil {
 			a.Repeated = true
 			return a, nil, nil

@@ -125,6 +125,9 @@ func (e *execution[S]) executed(ctx context.Context) (known bool, err error) {
 	if err != nil || !known {
 		return false, err
 	}
+	if err := e.mismatched(command.CommitID); err != nil {
+		return true, err
+	}
 	a, err := e.currentSince(ctx, e.id, command.Version)
 	switch {
 	case e.isDeleted(err):

@@ -15,7 +15,10 @@ func (e *execution[S]) isKnown(ctx context.Context, a Aggregate[S]) (bool, error
 	if e.options.commandID == "" || e.options.expected != nil || !e.canGoOn(a) {
 		return false, nil
 	}
-	_, known, err := e.journal.Executed(ctx, e.id, a.from().commands, e.options.commandID)
+	command, known, err := e.journal.Executed(ctx, e.id, a.from().commands, e.options.commandID)
+	if err == nil && known {
+		err = e.options.mismatch(e.id, command.CommitID)
+	}
 	return known, err
 }
 
@@ -83,7 +86,15 @@ func (e *execution[S]) known(ctx context.Context, read *Aggregate[S], reason err
 	case !known:
 		return command, reason
 	}
-	return command, nil
+	return command, e.mismatched(command.CommitID)
+}
+
+// mismatched returns an error if the command that was executed had another content.
+func (e *execution[S]) mismatched(commitID string) error {
+	if err := e.options.mismatch(e.id, commitID); err != nil {
+		return fmt.Errorf("execute: %w", err)
+	}
+	return nil
 }
 
 // command searches for the command of the call. If the version of the aggregate was compared, the

@@ -65,7 +65,7 @@ func appConfig() millrace.Config {
 		Prefix: "shop-", Journal: journal.Config{Layout: journal.Packed, Shards: 2},
 		Logger: watermill.NewSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
 		Subscriber: func(_ string, c *subscriber.Config) {
-			c.Timing.LeaseDuration = 3 * time.Second // soon after a process was killed, the next takes over
+			c.Timing.LeaseDuration = 3 * time.Second // the next process takes over soon
 			c.MaxNackResendSleep = time.Second
 		},
 	}

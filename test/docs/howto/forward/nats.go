@@ -15,3 +15,14 @@ func OverNATS(url string, logger watermill.LoggerAdapter) (message.Publisher, er
 		JetStream: nats.JetStreamConfig{TrackMsgId: true},
 	}, logger)
 }
+
+// FromNATS receives from JetStream. Name identifies the program: JetStream continues where it was.
+// Without ManualAck the client also acks messages that were not stored when the program stopped.
+func FromNATS(url, name string, logger watermill.LoggerAdapter) (message.Subscriber, error) {
+	return nats.NewSubscriber(nats.SubscriberConfig{
+		URL: url, NatsOptions: []natsgo.Option{natsgo.MaxReconnects(-1)},
+		JetStream: nats.JetStreamConfig{
+			DurablePrefix: name, SubscribeOptions: []natsgo.SubOpt{natsgo.ManualAck(), natsgo.AckExplicit()},
+		},
+	}, logger)
+}
