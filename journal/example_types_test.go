@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -35,19 +36,12 @@ var (
 // readers.
 func ExampleForTypes() {
 	ctx, client := context.Background(), dynamotest.Open().Client()
-	if err := encrypt.CreateTable(ctx, client, encrypt.KeysConfig{}); err != nil {
-		log.Fatal(err)
-	}
 	// 32 bytes from your secrets, or AWS KMS
 	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes))
 	if err != nil {
 		log.Fatal(err)
 	}
-	keys, err := encrypt.NewKeys(client, wrapper, encrypt.KeysConfig{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+	secret, err := encrypt.Open(ctx, client, wrapper, encrypt.KeysConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -105,10 +99,10 @@ func ExampleForTypes() {
 	_, err = persons.Execute(ctx, "2", func(person) (aggregate.Events[person], error) {
 		return aggregate.Events[person]{registered{"Bob"}}, nil
 	})
-	fmt.Println(err)
+	fmt.Println("refused:", errors.As(err, new(*journal.EncodingError)))
 
 	// Output:
 	// person.registered.v1 "aes-gcm" false
 	// basket.added.v1 "" true
-	// execute: append to person-2, nothing written: event 1 of person-2: encoding "aes-gcm": it was not applied, which the journal requires: open the journal with it in Config.Encodings
+	// refused: true
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/booking/audit"
+	"github.com/millrace-dev/millrace/examples/booking/service"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -38,10 +39,9 @@ func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
 				w := newWorld(t, layout, s)
 				w.grow(3)
 				w.schedule(shows, seatsEach)
-				w.setCalm(false)
-				calm := w.db.Storm(0.03)
+				calm := w.Storm(0.03)
 				// A handler must not decide on a state that lacks the event that it handles.
-				tear := w.db.Inject(dynamotest.Tear(dynamotest.For(30*time.Millisecond)), dynamotest.Chance(0.3))
+				tear := w.DB().Inject(dynamotest.Tear(dynamotest.For(30*time.Millisecond)), dynamotest.Chance(0.3))
 				var buying sync.WaitGroup
 				for c := range customers {
 					buying.Add(1)
@@ -51,15 +51,13 @@ func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
 					}()
 				}
 				for range 4 {
-					w.replace()
+					w.Replace()
 				}
 				buying.Wait()
-				w.replace()
+				w.Replace()
 				calm()
 				tear.Remove()
-				w.setCalm(true)
 				w.complete()
-				w.end()
 			})
 		}
 	}
@@ -88,22 +86,15 @@ func (w *world) buy(customer int) {
 
 // complete waits until everything is right and complete.
 func (w *world) complete() {
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	a := audit.Audit{Client: w.client(), Bank: w.bank, Post: w.post}
+	a := audit.Audit{Client: w.DB().Client(), Bank: w.bank, Post: w.post}
 	for n := range shows {
 		a.Shows = append(a.Shows, showID(n))
 	}
-	for _, wrong := a.Check(w.t.Context()); wrong != nil; _, wrong = a.Check(w.t.Context()) {
-		require.NotErrorIs(w.t, wrong, audit.ErrWrong)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			require.Fail(w.t, "it must come to rest", wrong.Error())
-		}
-	}
+	w.Eventually(func(ctx context.Context, _ *service.App) error {
+		_, err := a.Check(ctx)
+		require.NotErrorIs(w.t, err, audit.ErrWrong)
+		return err
+	})
 	charges, bankCalls := w.bank.Charges()
 	mails, postCalls := w.post.Mails()
 	w.t.Logf("%d charges in %d calls, %d mails in %d calls", charges, bankCalls, len(mails), postCalls)
