@@ -18,8 +18,8 @@ var ErrNilDecision = errors.New("the decision is nil: pass a function")
 //
 // All other errors come from the call or the store, so a message handler can ack a command that was
 // refused. Some of the other errors return at each delivery: [journal.ErrInvalidCommit],
-// [*journal.TooLargeError], [*journal.DeletedError], [journal.ErrKeyDestroyed],
-// [*CommandMismatchError] and [*aggregate.InvalidIDError].
+// [*journal.TooLargeError], [*aggregate.InvalidIDError], and those that package command also acks:
+// [*journal.DeletedError], [journal.ErrKeyDestroyed] and [*CommandMismatchError].
 type RefusedError struct {
 	ID  aggregate.ID
 	Err error

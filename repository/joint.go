@@ -176,11 +176,10 @@ func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err
 	return nil, err
 }
 
-// orRepeated returns success if one of the aggregates was deleted after the command was executed.
+// orRepeated returns success if one of the aggregates is gone and the command was executed before.
 // Do not pass it the error of a decision.
 func (e *joint) orRepeated(ctx context.Context, reason error) error {
-	var deleted *journal.DeletedError
-	if isCallers(reason) || !errors.As(reason, &deleted) || !slices.Contains(e.all.ids(), deleted.ID) {
+	if isCallers(reason) || !slices.ContainsFunc(e.all.ids(), func(id aggregate.ID) bool { return isGone(reason, id) }) {
 		return reason
 	}
 	return e.orKnown(ctx, reason)

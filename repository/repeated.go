@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -32,16 +33,16 @@ func (e *execution[S]) repeated(ctx context.Context, version uint64) (Aggregate[
 	return e.currentSince(ctx, e.id, version)
 }
 
-// orRepeated returns success if the aggregate was deleted after it executed the command. Do not
-// pass it the error of a decision, which may report that some other aggregate was deleted.
+// orRepeated returns success if the aggregate is gone and has executed the command before. Do not
+// pass it the error of a decision, which may report that some other aggregate is gone.
 func (e *execution[S]) orRepeated(ctx context.Context, reason error) (Aggregate[S], error) {
-	if isCallers(reason) || !e.isDeleted(reason) {
+	if isCallers(reason) || !isGone(reason, e.id) {
 		return Aggregate[S]{}, reason
 	}
 	if _, err := e.known(ctx, nil, reason); err != nil {
 		return Aggregate[S]{}, err
 	}
-	return e.deleted(), nil
+	return e.gone(), nil
 }
 
 // orKnown returns the aggregate if it has executed the command before. Otherwise it returns reason,
@@ -64,8 +65,8 @@ func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason e
 	var a Aggregate[S]
 	if read != nil && command.Version <= read.Version {
 		a = *read
-	} else if a, err = e.currentSince(ctx, e.id, command.Version); e.isDeleted(err) {
-		return e.deleted(), nil
+	} else if a, err = e.currentSince(ctx, e.id, command.Version); isGone(err, e.id) {
+		return e.gone(), nil
 	} else if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("execute: %w", err)
 	}
@@ -106,14 +107,17 @@ func (e *execution[S]) command(ctx context.Context, read *Aggregate[S]) (storage
 	return e.journal.Command(ctx, e.id, e.options.commandID)
 }
 
-// isDeleted reports whether an error says that the aggregate of this call was deleted.
-func (e *execution[S]) isDeleted(err error) bool {
+// isGone reports whether an error says that an aggregate was deleted, or that its key was
+// destroyed.
+func isGone(err error, id aggregate.ID) bool {
 	var deleted *journal.DeletedError
-	return errors.As(err, &deleted) && deleted.ID == e.id
+	var unreadable *journal.EncodingError
+	return errors.As(err, &deleted) && deleted.ID == id ||
+		errors.As(err, &unreadable) && unreadable.Aggregate == id && errors.Is(unreadable, journal.ErrKeyDestroyed)
 }
 
-// deleted returns the result of Execute for an aggregate that was deleted after the command.
-func (e *execution[S]) deleted() Aggregate[S] { return Aggregate[S]{ID: e.id, Repeated: true} }
+// gone returns the result of Execute for an aggregate that is gone, and has executed the command.
+func (e *execution[S]) gone() Aggregate[S] { return Aggregate[S]{ID: e.id, Repeated: true} }
 
 // begin returns the aggregate to decide on.
 func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (a Aggregate[S], read reading, err error) {

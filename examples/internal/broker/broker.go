@@ -85,11 +85,13 @@ func NewPublisher(url string, logger watermill.LoggerAdapter) (message.Publisher
 }
 
 // NewSubscriber returns a subscriber of all messages, in their order. NATS remembers under the name
-// what it has acked. ManualAck is important: without it the client also acks a message that the
-// program has not handled before it stopped.
+// what it has acked. Without ManualAck the client also acks messages that were not stored when the
+// program stopped. Without MaxAckPending, such a message comes after later ones.
 func NewSubscriber(url, name string, logger watermill.LoggerAdapter) (message.Subscriber, error) {
 	return nats.NewSubscriber(nats.SubscriberConfig{
 		URL: url, NatsOptions: []natsgo.Option{natsgo.MaxReconnects(-1)},
-		JetStream: nats.JetStreamConfig{DurablePrefix: name, SubscribeOptions: []natsgo.SubOpt{natsgo.ManualAck(), natsgo.AckExplicit()}},
+		JetStream: nats.JetStreamConfig{DurablePrefix: name, SubscribeOptions: []natsgo.SubOpt{
+			natsgo.ManualAck(), natsgo.AckExplicit(), natsgo.AckWait(10 * time.Second), natsgo.MaxAckPending(1),
+		}},
 	}, logger)
 }
