@@ -44,6 +44,7 @@ func rehearse(ctx context.Context, repository string, out io.Writer) error {
 			{"cmd/millrace is published", func(context.Context) error { return r.proxy.add(r.command, r.version) }},
 			{"a new module runs the quickstart and compiles the Go code of README", r.shop},
 			{"the command can be installed", r.install},
+			{"a service of millrace init is built with that version", r.service},
 		} {
 			start := time.Now()
 			if err := step.run(ctx); err != nil {
@@ -219,6 +220,22 @@ func (r *rehearsal) install(ctx context.Context) error {
 		}
 		if !strings.Contains(printed, want) {
 			return fmt.Errorf("millrace %s printed %q, which lacks %q", flag, printed, want)
+		}
+	}
+	return nil
+}
+
+// service has the installed command write services, and builds them.
+func (r *rehearsal) service(ctx context.Context) error {
+	for _, target := range []string{"fargate", "lambda"} {
+		folder := filepath.Join(r.folder, target)
+		if _, err := run(ctx, r.folder, nil, filepath.Join(r.folder, "bin", "millrace"), "init", "shop", "--target", target, "--dir", folder); err != nil {
+			return err
+		}
+		for _, args := range [][]string{{"mod", "tidy"}, {"vet", "./..."}} {
+			if _, err := r.goTool.run(ctx, folder, args...); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

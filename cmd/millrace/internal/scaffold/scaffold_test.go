@@ -7,6 +7,7 @@ import (
 	"go/format"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/scaffold"
+	"github.com/millrace-dev/millrace/dynamotest"
 )
 
 const clone = "../../../.." // from this folder
@@ -64,26 +66,56 @@ func TestAWrittenServiceWorks(t *testing.T) {
 		goTool(t, dir, "vet", "./...")
 		goTool(t, dir, "test", "./...")
 		goTool(t, dir, "build", "-o", "ticket-shop", ".")
-		serve(t, dir, func(url string) {
-			status, token, reply := send(t, http.MethodPut, url+"/orders/1", `{"customer": "ada", "amount": 4200}`, "")
-			require.Equal(t, http.StatusCreated, status, reply)
-			status, _, reply = send(t, http.MethodGet, url+"/orders/1", "", token)
-			require.Equal(t, http.StatusOK, status, reply)
-			assert.JSONEq(t, `{"order": "1", "customer": "ada", "amount": 4200, "status": "pending"}`, reply)
-			if target == "fargate" {
-				status, _, _ = send(t, http.MethodGet, url+"/readyz", "", "")
-				assert.Equal(t, http.StatusOK, status)
-			}
-		})
+		serve(t, dir, nil, placesAnOrder(t))
+		switch target {
+		case "fargate":
+			worksOnAWS(t, dir)
+		case "lambda":
+			worksOnLambda(t, dir)
+		}
 	}
 }
 
+// placesAnOrder returns a check of a service at a URL.
+func placesAnOrder(t *testing.T) func(url string) {
+	t.Helper()
+	return func(url string) {
+		status, token, reply := send(t, http.MethodPut, url+"/orders/1", `{"customer": "ada", "amount": 4200}`, "")
+		require.Equal(t, http.StatusCreated, status, reply)
+		status, _, reply = send(t, http.MethodGet, url+"/orders/1", "", token)
+		require.Equal(t, http.StatusOK, status, reply)
+		assert.JSONEq(t, `{"order": "1", "customer": "ada", "amount": 4200, "status": "pending"}`, reply)
+	}
+}
+
+// worksOnAWS checks the deployment job and the container's command.
+func worksOnAWS(t *testing.T, dir string) {
+	t.Helper()
+	database := httptest.NewServer(dynamotest.New(t).Handler())
+	t.Cleanup(database.Close)
+	createTables(t, dir, database.URL, "-aws", "-create-tables")
+	serve(t, dir, onDatabase(database.URL), func(url string) {
+		placesAnOrder(t)(url)
+		status, _, _ := send(t, http.MethodGet, url+"/readyz", "", "")
+		assert.Equal(t, http.StatusOK, status)
+	}, "-aws")
+}
+
+func createTables(t *testing.T, dir, endpoint string, args ...string) {
+	t.Helper()
+	create := exec.CommandContext(t.Context(), filepath.Join(dir, "ticket-shop"), args...)
+	create.Env = onDatabase(endpoint)
+	out, err := create.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
 // serve runs the service in a folder as its README says, until use returns.
-func serve(t *testing.T, dir string, use func(url string)) {
+func serve(t *testing.T, dir string, env []string, use func(url string), args ...string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	cmd := exec.CommandContext(ctx, filepath.Join(dir, "ticket-shop"), "-http", "127.0.0.1:0")
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "ticket-shop"), append([]string{"-http", "127.0.0.1:0"}, args...)...)
+	cmd.Env = env
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
