@@ -33,7 +33,8 @@
 //   - [App.Serve] and [App.Add]: an HTTP server, or any other [Service].
 //
 // [App.CatchUp] does the work of handlers, projections, read models and process managers in a
-// process that does not run for long.
+// process that does not run for long. Tests call [App.Settle], which returns when all of it is
+// handled.
 //
 // # Tables
 //
@@ -260,7 +261,12 @@ type App struct {
 	// external has the positions outside of the journal's tables, by consumer group.
 	external map[string]groups.Positions
 	queried  []string // consumer groups of Consistent
-	sends    bool     // a process manager sends commands to Config.CommandTopic
+	// The following are for Settle. The subscribers include those of generations while they run.
+	subscriberOf map[string]*subscriber.Subscriber // by consumer group
+	defers       map[string]bool                   // consumer groups that defer failed events
+	readModels   []liveModel
+	managers     []manager
+	sends        bool // a process manager sends commands to Config.CommandTopic
 
 	mu       sync.Mutex
 	started  bool
@@ -305,7 +311,8 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	}
 	a := &App{
 		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, handling: newHandling(), jsonEvents: jsonEvents,
-		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{}, running: make(chan struct{}), stopped: make(chan struct{}),
+		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{},
+		subscriberOf: map[string]*subscriber.Subscriber{}, defers: map[string]bool{}, running: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if a.router, err = a.newRouter(config.Logger); err != nil {
 		return nil, err
