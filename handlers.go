@@ -299,11 +299,17 @@ func (a *App) newSubscriber(g Group, s settings) (*subscriber.Subscriber, error)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.setExternal(g, config)
+	a.subscriberOf[g.Name], a.defers[g.Name] = sub, config.Failures.Defers()
+	return sub, nil
+}
+
+// setExternal records where the positions of a group are, if they are not in the journal's tables.
+// The caller holds mu.
+func (a *App) setExternal(g Group, config subscriber.Config) {
 	if store, ok := config.Positions.(groups.Positions); ok {
 		a.external[g.Name] = store
 	}
-	a.subscriberOf[g.Name], a.defers[g.Name] = sub, config.Failures.Defers()
-	return sub, nil
 }
 
 // configure returns the config of the subscriber of a group.

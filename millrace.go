@@ -26,8 +26,8 @@
 //   - [App.Project]: a projection, which applies each event to a table exactly once.
 //   - [App.ProjectRows]: the same with one row for each aggregate, at a quarter of the cost.
 //   - [App.ProjectSQL]: a projection to an SQL database, which applies each event exactly once too.
-//   - [App.ReadModel] and [App.RowReadModel]: a read model that can be rebuilt while it serves
-//     queries.
+//   - [App.ReadModel], [App.RowReadModel] and [App.SQLReadModel]: a read model that can be rebuilt
+//     while it serves queries.
 //   - [Process]: a process manager, which reacts to events with commands.
 //   - [App.Live]: a feed, which pushes changes to web pages.
 //   - [App.Serve] and [App.Add]: an HTTP server, or any other [Service].
@@ -82,8 +82,6 @@
 //     tracing.StepMiddleware. Correlation and causation ids pass from messages to events and
 //     commands also without them.
 //   - Health checks: [App.ReadyHandler].
-//   - Read models in an SQL database that can be rebuilt: a [Service] that runs
-//     readmodel.Model.Run.
 //   - Queries that show what their client has written: [App.Consistent].
 package millrace
 
@@ -310,10 +308,11 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 		return nil, err
 	}
 	a := &App{
-		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, handling: newHandling(), jsonEvents: jsonEvents,
+		config: config, client: client, journal: j, publisher: p, handling: newHandling(), jsonEvents: jsonEvents,
 		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{},
 		subscriberOf: map[string]*subscriber.Subscriber{}, defers: map[string]bool{}, running: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	a.groups = groups.New(j, groups.WithPositions(storedPositions{a}))
 	if a.router, err = a.newRouter(config.Logger); err != nil {
 		return nil, err
 	}
@@ -349,7 +348,8 @@ const closing = 2 * time.Second
 // Journal returns the journal.
 func (a *App) Journal() *journal.Journal { return a.journal }
 
-// Groups returns the operations on consumer groups.
+// Groups returns the operations on consumer groups. They read the positions that groups of the App
+// keep in another store ([App.ProjectSQL]).
 func (a *App) Groups() *groups.Groups { return a.groups }
 
 // Publisher returns the publisher to the journal. The App closes it.

@@ -168,5 +168,6 @@ func (a *App) project(g Group, s settings, handle message.NoPublishHandlerFunc, 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.subscriberOf[g.Name] = sub
+	a.setExternal(g, config)
 	return nil
 }

@@ -64,7 +64,7 @@ func (a *App) removeCommands(ctx context.Context) (more bool) {
 	default:
 		return false
 	}
-	trimmed, err := a.groupsOf(handling[0]).TrimDue(ctx, a.config.CommandTopic, groups.TrimOptions{Keep: a.config.CommandRetention, Groups: handling})
+	trimmed, err := a.groups.TrimDue(ctx, a.config.CommandTopic, groups.TrimOptions{Keep: a.config.CommandRetention, Groups: handling})
 	fields := watermill.LogFields{"topic": a.config.CommandTopic, "commands": trimmed.Events, "held_by": trimmed.HeldBy}
 	switch {
 	case errors.Is(err, groups.ErrNoGroups), err != nil && ctx.Err() != nil:

@@ -32,7 +32,7 @@ func (s *settling) groupsNow(ctx context.Context) (all []*settlingGroup, err err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(topicsOf)) {
-		operations := s.groupsOf(name)
+		operations := s.App.groups
 		s.mu.Lock()
 		sub, defers := s.subscriberOf[name], s.defers[name]
 		s.mu.Unlock()
