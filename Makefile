@@ -119,6 +119,10 @@ test/peers/node_modules/.fetched: test/peers/package-lock.json
 	cd test/peers && npm ci
 	cp $< $@
 
+.PHONY: site
+site: ## Build the documentation as a static site with a search, in bin/site
+	@go run ./test/cmd/site
+
 .PHONY: pictures
 pictures: ## Take the pictures of the pages of examples for the README and the docs
 	go test -count=1 -v -run TestPicture ./examples/planningpoker/web -picture $(CURDIR)/docs/images/planningpoker.png

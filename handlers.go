@@ -78,8 +78,8 @@ func (a *App) checkDefinition(definition aggregate.AnyDefinition) error {
 	if err := definition.Validate(); err != nil {
 		return err
 	}
-	if definition.Type() == a.config.CommandTopic {
-		return &ConfigError{"CommandTopic", fmt.Sprintf("is %q, the type of a definition; commands are removed after a time, so give them a topic of their own", definition.Type())}
+	if definition.Type() == a.config.CommandTopic || slices.Contains(a.inboxes, definition.Type()) {
+		return &ConfigError{"definition", fmt.Sprintf("of %q has the name of a topic of commands, which are removed after a time; give the commands a topic of their own", definition.Type())}
 	}
 	for _, d := range a.definitions {
 		if d.Type() == definition.Type() {

@@ -26,15 +26,14 @@
 //   - [App.Project]: a projection, which applies each event to a table exactly once.
 //   - [App.ProjectRows]: the same with one row for each aggregate, at a quarter of the cost.
 //   - [App.ProjectSQL]: a projection to an SQL database, which applies each event exactly once too.
-//   - [App.ReadModel], [App.RowReadModel] and [App.SQLReadModel]: a read model that can be rebuilt
-//     while it serves queries.
+//   - [App.ReadModel], [App.RowReadModel], [App.SQLReadModel]: one that can be rebuilt while it
+//     serves queries.
 //   - [Process]: a process manager, which reacts to events with commands.
 //   - [App.Live]: a feed, which pushes changes to web pages.
 //   - [App.Serve] and [App.Add]: an HTTP server, or any other [Service].
 //
 // [App.CatchUp] does the work of handlers, projections, read models and process managers in a
-// process that does not run for long. Tests call [App.Settle], which returns when all of it is
-// handled.
+// process that does not run for long. [App.Settle] waits in tests until all of it is done.
 //
 // # Tables
 //
@@ -56,7 +55,8 @@
 // Commands have one topic, [Config].CommandTopic, and one consumer group, "commands". Process
 // managers publish their commands to that topic. Commands with the same aggregate id are handled in
 // order. Commands that all groups of the topic have handled are removed after
-// [Config].CommandRetention, by [App.Run] and by sweeps of [App.CatchUp].
+// [Config].CommandRetention, by [App.Run] and by sweeps of [App.CatchUp]. The same is true for
+// messages of [App.Receive].
 //
 // # Start and stop
 //
@@ -142,10 +142,11 @@ type Config struct {
 	// CommandTopic is the topic of commands. Default: "commands".
 	CommandTopic string
 
-	// CommandRetention is how long the commands of CommandTopic stay at least. Older ones are
-	// removed when all groups of the topic have handled them. This is about messages. How long the
-	// ids of commands are remembered is journal.Config.CommandRetention. Negative: commands are not
-	// removed. At least a minute. Default: 7 days.
+	// CommandRetention is how long the commands of CommandTopic and the messages of [App.Receive]
+	// stay at least. Older ones are removed when all groups of the topic have handled them. This is
+	// about messages. How long the ids of commands are remembered is
+	// journal.Config.CommandRetention. Negative: nothing is removed. At least a minute. Default: 7
+	// days.
 	CommandRetention time.Duration
 
 	// Wakeups reports the commits of this process to other processes, if its Publisher is set, and
@@ -244,6 +245,7 @@ type App struct {
 	definitions []aggregate.AnyDefinition
 	subscribers []*subscriber.Subscriber
 	publishers  []*publisher.Publisher // of inboxes
+	inboxes     []string               // topics of the journal
 	feeds       []*live.Feed
 	workers     []Service // process managers and read models
 	// The following are for CatchUp: what adds the handlers of groups to a router, what adds those
@@ -259,9 +261,9 @@ type App struct {
 	// external has the positions outside of the journal's tables, by consumer group.
 	external map[string]groups.Positions
 	queried  []string // consumer groups of Consistent
-	// The following are for Settle. The subscribers include those of generations while they run.
+	// The following are for Settle. Subscribers include those of generations that run.
 	subscriberOf map[string]*subscriber.Subscriber // by consumer group
-	defers       map[string]bool                   // consumer groups that defer failed events
+	defers       map[string]bool                   // the groups that defer failed events
 	readModels   []liveModel
 	managers     []manager
 	sends        bool // a process manager sends commands to Config.CommandTopic
@@ -348,8 +350,7 @@ const closing = 2 * time.Second
 // Journal returns the journal.
 func (a *App) Journal() *journal.Journal { return a.journal }
 
-// Groups returns the operations on consumer groups. They read the positions that groups of the App
-// keep in another store ([App.ProjectSQL]).
+// Groups returns the operations on consumer groups, also on those of [App.ProjectSQL].
 func (a *App) Groups() *groups.Groups { return a.groups }
 
 // Publisher returns the publisher to the journal. The App closes it.
@@ -386,9 +387,7 @@ func (a *App) Components() iter.Seq2[string, any] {
 	}
 }
 
-func (a *App) addComponent(name string, value any) {
-	a.components = append(a.components, component{name, value})
-}
+func (a *App) addComponent(name string, of any) { a.components = append(a.components, component{name, of}) }
 
 // Running returns a channel that is closed when everything has started. Then the process has joined
 // the consumer groups of its handlers, so package groups finds them. There are two exceptions: read

@@ -30,8 +30,9 @@ type Inbox struct {
 // The handlers then get the stored messages in the consumer group, with its failure policies:
 // Group.Subscriber configures it. Package command makes such handlers.
 //
-// A message without a handler is stored, and delivered again until a process handles it, unless
-// Inbox.Receive.IgnoreUnknown is set. [App.CatchUp] handles stored messages, and receives none.
+// Messages that were handled are removed after Config.CommandRetention. A message without a handler
+// is stored, and delivered again until a process handles it, unless Inbox.Receive.IgnoreUnknown is
+// set. [App.CatchUp] handles stored messages, and receives none.
 //
 // Errors: those of [App.HandleCommands] and of receive.New.
 func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*receive.Receiver, error) {
@@ -45,15 +46,20 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	if err := errors.Join(a.checkNotStarted(), g.validate(), err); err != nil {
 		return nil, err
 	}
-	p, err := publisher.NewPublisher(publisher.Config{Journal: a.journal, Streams: inboxStreams}, a.config.Logger)
-	if err != nil {
-		return nil, err
-	}
 	config := in.Receive
-	config.Publisher, config.Names = p, names
 	if config.Topic == "" {
 		config.Topic = g.Name + "-inbox"
 	}
+	for _, d := range a.definitions {
+		if d.Type() == config.Topic {
+			return nil, &ConfigError{"Inbox.Receive.Topic", fmt.Sprintf("is %q, the type of a definition; received messages are removed after a time, so give them a topic of their own", d.Type())}
+		}
+	}
+	p, err := publisher.NewPublisher(publisher.Config{Journal: a.journal, Streams: inboxStreams, Queues: []string{config.Topic}}, a.config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	config.Publisher, config.Names = p, names
 	if config.Name == nil {
 		config.Name = nameOf(in.Marshaler, names)
 	}
@@ -68,7 +74,7 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	for _, topic := range g.Topics {
 		a.router.AddConsumerHandler("receive "+g.handlerName(topic), topic, kept{in.Subscriber}, inbox.Handle)
 	}
-	a.publishers = append(a.publishers, p)
+	a.publishers, a.inboxes = append(a.publishers, p), append(a.inboxes, config.Topic)
 	a.addComponent(g.Name, inbox)
 	return inbox, nil
 }

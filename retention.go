@@ -48,24 +48,35 @@ func (a *App) retainCommands(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// removeCommands removes old commands if that is due. It logs an error, because the next pass tries
-// again. More reports whether old commands are left.
+// removeCommands removes old commands of all queues if that is due. More reports whether some are
+// left.
 func (a *App) removeCommands(ctx context.Context) (more bool) {
-	var handling []string
-	for group, topics := range a.topicsOf {
-		if slices.Contains(topics, a.config.CommandTopic) {
-			handling = append(handling, group)
+	for _, topic := range append([]string{a.config.CommandTopic}, a.inboxes...) {
+		if handling := a.consumersOf(topic); len(handling) > 0 && a.removeFrom(ctx, topic, handling) {
+			more = true
 		}
 	}
-	switch {
-	case len(handling) > 0:
-	case a.sends: // another program handles the commands, perhaps later
-		handling = []string{commandGroup}
-	default:
-		return false
+	return more
+}
+
+// consumersOf returns the groups that must have handled the commands of a topic.
+func (a *App) consumersOf(topic string) (names []string) {
+	for group, topics := range a.topicsOf {
+		if slices.Contains(topics, topic) {
+			names = append(names, group)
+		}
 	}
-	trimmed, err := a.groups.TrimDue(ctx, a.config.CommandTopic, groups.TrimOptions{Keep: a.config.CommandRetention, Groups: handling})
-	fields := watermill.LogFields{"topic": a.config.CommandTopic, "commands": trimmed.Events, "held_by": trimmed.HeldBy}
+	if len(names) == 0 && a.sends && topic == a.config.CommandTopic {
+		return []string{commandGroup} // of another program, which may begin later
+	}
+	return names
+}
+
+// removeFrom removes old commands of a topic if that is due. It logs an error, because the next
+// pass tries again. More reports whether some are left.
+func (a *App) removeFrom(ctx context.Context, topic string, handling []string) (more bool) {
+	trimmed, err := a.groups.TrimDue(ctx, topic, groups.TrimOptions{Keep: a.config.CommandRetention, Groups: handling})
+	fields := watermill.LogFields{"topic": topic, "commands": trimmed.Events, "held_by": trimmed.HeldBy}
 	switch {
 	case errors.Is(err, groups.ErrNoGroups), err != nil && ctx.Err() != nil:
 	case errors.Is(err, journal.ErrAccess):

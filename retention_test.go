@@ -8,6 +8,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/receive"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -154,11 +156,56 @@ func TestCommandsStayUntilTheirGroupExists(t *testing.T) {
 	})
 }
 
+func TestReceivedMessagesAreRemovedToo(t *testing.T) {
+	t.Parallel()
+	eachCommandsOf(t, 2*time.Minute, func(t *testing.T, c commandsOf) {
+		broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+		inbox := millrace.Inbox{Subscriber: broker, Receive: receive.Config{Key: func(m *message.Message) string { return m.Metadata.Get("key") }}}
+		_, err := c.Receive(millrace.Group{Name: "payments", Topics: []string{"paid"}}, inbox,
+			command.Handler("paid", c.orders, func(p *Paid) (string, aggregate.Decision[order]) { return p.Order, place(p.Item) }))
+		require.NoError(t, err)
+		stop, err := c.Start(t.Context())
+		require.NoError(t, err)
+		for i, key := range []string{"", "", "a", "a", "b"} {
+			msg := message.NewMessage(fmt.Sprint(i), fmt.Appendf(nil, `{"Order":"%d","Item":"tea"}`, i))
+			msg.Metadata.Set("key", key)
+			require.NoError(t, broker.Publish("paid", msg))
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, 5, c.count(t, "payments-inbox"))
+
+		time.Sleep(12 * time.Minute)
+
+		assert.Zero(t, c.count(t, "payments-inbox"))
+		assert.Equal(t, 10, c.count(t, "order"))
+		require.NoError(t, stop())
+		require.NoError(t, broker.Close())
+	})
+}
+
+func TestATopicOfReceivedMessagesIsNoAggregate(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	paid := command.Handler("paid", repo, func(p *Paid) (string, aggregate.Decision[order]) { return p.Order, place(p.Item) })
+	broker := gochannel.NewGoChannel(gochannel.Config{}, nil)
+	var invalid *millrace.ConfigError
+
+	_, err = app.Receive(millrace.Group{Name: "payments", Topics: []string{"paid"}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{Topic: "order"}}, paid)
+
+	require.ErrorAs(t, err, &invalid)
+	_, err = app.Receive(millrace.Group{Name: "payments", Topics: []string{"paid"}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{Topic: "shipping"}}, paid)
+	require.NoError(t, err)
+	_, err = millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
+	require.ErrorAs(t, err, &invalid)
+}
+
 func TestATopicOfCommandsIsNoAggregate(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.CommandTopic = "order" })
 	_, err := millrace.Repository(app, orders, repository.Config{})
-	require.ErrorContains(t, err, `CommandTopic is "order", the type of a definition`)
+	require.ErrorContains(t, err, `definition of "order" has the name of a topic of commands`)
 	_, err = millrace.Open(t.Context(), dynamotest.New(t).Client(), millrace.Config{CommandRetention: time.Second})
 	require.ErrorContains(t, err, "CommandRetention is less than a minute")
 }

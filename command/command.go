@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
@@ -13,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -36,13 +38,29 @@ var ErrNoID = errors.New("the message of the command has no UUID: set one, such 
 // The events carry the correlation id and the trace of the message, and its UUID as their causation
 // id, with any Pub/Sub.
 //
-// A command that the decision refuses is passed to [OnRefused] and acked, since the decision would
-// refuse it again. Without OnRefused it is logged at Info level, see [WithLogger]. The handler
-// returns all other errors of Execute, so the message is nacked. See
+// A command that is refused is passed to [OnRefused] and acked, since it would be refused again.
+// Without OnRefused it is logged at Info level, see [WithLogger]. The decision can refuse a
+// command. It is also refused if the aggregate was deleted ([*journal.DeletedError]), if its key
+// was destroyed ([journal.ErrKeyDestroyed]), or if its id was used for another content
+// ([*repository.CommandMismatchError]). Err of the [repository.RefusedError] is then that error.
+//
+// The handler returns all other errors of Execute, so the message is nacked. See
 // [repository.RefusedError] for errors that another delivery does not resolve.
 //
 // Errors of the handler: [ErrNoID], and those of repository.Repository.Execute and of [OnRefused].
 func Handler[C, S any](name string, executor Executor[S], route Route[C, S], options ...Option[C]) cqrs.CommandHandler {
+	return newHandler(name, options, func(ctx context.Context, command *C, given []repository.Option) ([]string, error) {
+		id, decide := route(command)
+		_, err := executor.Execute(ctx, id, decide, given...)
+		return []string{id}, err
+	})
+}
+
+// newHandler returns a handler that executes commands. The function execute also returns the ids of
+// the command's aggregates.
+func newHandler[C any](
+	name string, options []Option[C], execute func(ctx context.Context, command *C, given []repository.Option) (ids []string, err error),
+) cqrs.CommandHandler {
 	var o handlerOptions[C]
 	for _, option := range options {
 		if option != nil {
@@ -55,16 +73,14 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 			return fmt.Errorf("command %T: %w", command, ErrNoID)
 		}
 		ctx = causedBy(ctx, msg)
-		id, decide := route(command)
 		given := []repository.Option{repository.WithCommandID(msg.UUID)}
 		if o.execute != nil {
 			given = append(given, o.execute(command)...)
 		}
-		_, err := executor.Execute(ctx, id, decide, given...)
-		// A wrapped RefusedError is the error of another call, made by the decision.
-		refused, ok := err.(*repository.RefusedError) //nolint:errorlint // see above
+		ids, err := execute(ctx, command, given)
+		refused := refusalIn(err, ids)
 		switch {
-		case !ok:
+		case refused == nil:
 			return err
 		case o.refused == nil:
 			o.logRefused(ctx, name, cqrs.FullyQualifiedStructName(command), msg, refused)
@@ -73,6 +89,31 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 			return o.refused(ctx, command, refused)
 		}
 	})
+}
+
+// refusalIn returns the refusal if err is one for the aggregates with these ids, and nil otherwise.
+func refusalIn(err error, ids []string) *repository.RefusedError {
+	// A wrapped RefusedError is the error of another call, made by the decision.
+	if refused, ok := err.(*repository.RefusedError); ok { //nolint:errorlint // see above
+		return refused
+	}
+	var id aggregate.ID
+	var deleted *journal.DeletedError
+	var unreadable *journal.EncodingError
+	var mismatch *repository.CommandMismatchError
+	switch {
+	case errors.As(err, &mismatch):
+		id = mismatch.ID
+	case errors.As(err, &deleted):
+		id = deleted.ID
+	case errors.As(err, &unreadable) && errors.Is(unreadable, journal.ErrKeyDestroyed):
+		id = unreadable.Aggregate
+	}
+	// An option may make calls on other aggregates.
+	if id.Value == "" || !slices.Contains(ids, id.Value) {
+		return nil
+	}
+	return &repository.RefusedError{ID: id, Err: err}
 }
 
 // ErrUnknown is the error of a function of [Dispatch] for a command that has no handler.
@@ -119,7 +160,7 @@ func causedBy(ctx context.Context, msg *message.Message) context.Context {
 	return aggregate.ContextWithMetadata(ctx, metadata)
 }
 
-// Option configures a [Handler]. A nil option has no effect.
+// Option configures a [Handler] or a [TransactionHandler]. A nil option has no effect.
 type Option[C any] func(*handlerOptions[C])
 
 type handlerOptions[C any] struct {
@@ -128,14 +169,14 @@ type handlerOptions[C any] struct {
 	execute func(command *C) []repository.Option
 }
 
-// OnRefused returns an option to call f for each command that its decision has refused, for example
-// to reply to the sender. If f returns an error, the message is nacked and delivered again. So f
+// OnRefused returns an option to call f for each command that is refused, for example to reply to
+// the sender. If f returns an error, the message is nacked and delivered again. So f
 // may be called more than once for one message.
 func OnRefused[C any](f func(ctx context.Context, command *C, refused *repository.RefusedError) error) Option[C] {
 	return func(o *handlerOptions[C]) { o.refused = f }
 }
 
-// WithRepositoryOptions returns an option to pass options to the repository, such as
+// WithRepositoryOptions returns an option to pass options to the call of Execute, such as
 // [repository.WithWrites].
 func WithRepositoryOptions[C any](options func(command *C) []repository.Option) Option[C] {
 	return func(o *handlerOptions[C]) { o.execute = options }

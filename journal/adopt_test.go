@@ -228,7 +228,7 @@ func TestAdoptRefusesTablesThatLackSomething(t *testing.T) {
 			func(t *testing.T, client *dynamodb.Client, config journal.Config) {
 				foreignTables(t, client, config, aidIndex)
 			}, "ser_nr",
-			journal.ErrTableMissing, `has no index "journal-tail-index": add it with keys (pkey S, occurred_at N) and all attributes`,
+			journal.ErrTableMissing, `has no index "journal-tail-index": add it with keys (pkey S, occurred_at N), projecting ALL`,
 		},
 		"no aggregate index": {
 			func(t *testing.T, client *dynamodb.Client, config journal.Config) {

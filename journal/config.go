@@ -105,7 +105,8 @@ type Config struct {
 
 	// NewID makes commit ids of 1 to 36 characters, which is DynamoDB's limit for a
 	// ClientRequestToken. It must never return the same id twice, because a commit is recognized by
-	// its id. Default: random UUIDs.
+	// its id. repository.WithCommandContent needs UUIDs, and changes the last 6 bytes of some.
+	// Default: random UUIDs.
 	NewID func() string
 }
 

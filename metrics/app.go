@@ -13,8 +13,8 @@ type App interface {
 	Components() iter.Seq2[string, any]
 }
 
-// Collectors returns a collector for each repository, subscriber, projection and process manager
-// that was added to an App, and for its wake-ups.
+// Collectors returns a collector for each repository, subscriber, projection, process manager,
+// forwarder and receiver that was added to an App, and for its wake-ups.
 func Collectors(app App) (collectors []prometheus.Collector) {
 	for name, component := range app.Components() {
 		if c, ok := series.Of(name, component); ok {

@@ -1,5 +1,5 @@
-// Package metrics exports Prometheus metrics of subscribers, projections, process managers and
-// repositories.
+// Package metrics exports Prometheus metrics of the components of an application, such as
+// subscribers, projections, process managers and repositories.
 //
 //	registry.MustRegister(
 //		metrics.NewSubscriberCollector(sub, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
@@ -163,6 +163,24 @@
 //		decisions and loads that started from a cached state
 //	millrace_repository_cache_misses_total counter
 //		decisions and loads without a cached state, in a repository with a cache
+//
+// # Other systems
+//
+// These metrics have the label consumer_group: the group that forwards events, or that handles
+// received messages.
+//
+//	millrace_forward_messages_total counter
+//		messages to other systems that the broker has accepted, including repetitions
+//	millrace_forward_events_ignored_total counter
+//		events without a message to other systems
+//	millrace_forward_failures_total counter
+//		failed attempts to forward an event
+//	millrace_receive_messages_stored_total counter
+//		messages of other systems that were stored, including repeated deliveries
+//	millrace_receive_messages_ignored_total counter
+//		messages of other systems with names that have no handler
+//	millrace_receive_failures_total counter
+//		failed attempts to store a message of another system
 //
 // # Wake-ups
 //

@@ -169,6 +169,8 @@ func TestTheDocumentationHasTheMetricsThatThereAre(t *testing.T) {
 		metrics.NewProcessCollector(processStats{}, metrics.ProcessConfig{Type: "saga"}),
 		metrics.NewRepositoryCollector(done{}, metrics.RepositoryConfig{AggregateType: "order"}),
 		metrics.NewWakeupSenderCollector(sent{}), metrics.NewWakeupReceiverCollector(received{}),
+		metrics.NewForwarderCollector(forwarded{}, metrics.BrokerConfig{ConsumerGroup: "kafka"}),
+		metrics.NewReceiverCollector(stored{}, metrics.BrokerConfig{ConsumerGroup: "kafka"}),
 	)
 	families, err := registry.Gather()
 	require.NoError(t, err)

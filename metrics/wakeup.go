@@ -23,7 +23,7 @@ func NewWakeupSenderCollector(s WakeupSender) prometheus.Collector {
 	if s == nil {
 		return invalid("the sender is nil: pass a *wakeup.Sender")
 	}
-	return newCollector(series.OfSender(s.Stats))
+	return newCollector(series.OfWakeupSender(s.Stats))
 }
 
 // NewWakeupReceiverCollector returns a collector of the metrics of a receiver of wake-ups. Its
@@ -32,5 +32,5 @@ func NewWakeupReceiverCollector(r WakeupReceiver) prometheus.Collector {
 	if r == nil {
 		return invalid("the receiver is nil: pass a *wakeup.Receiver")
 	}
-	return newCollector(series.OfReceiver(r.Stats))
+	return newCollector(series.OfWakeupReceiver(r.Stats))
 }

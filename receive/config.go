@@ -36,9 +36,9 @@ type Config struct {
 	Name func(msg *message.Message) string
 
 	// IgnoreUnknown acks messages whose names are not in Names, without storing them. Stats.Ignored
-	// counts them. Set it for a topic with messages that are for others. In a rolling deployment an
-	// old process then ignores messages that only a new process knows. Default: all messages are
-	// stored.
+	// counts them, and the first message of each name is logged at level info, for up to 100 names.
+	// Set it for a topic with messages that are for others. In a rolling deployment an old process
+	// then ignores messages that only a new process knows. Default: all messages are stored.
 	IgnoreUnknown bool
 	// Names lists the names of messages that have a handler, for IgnoreUnknown. App.Receive sets
 	// it.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/internal/retry"
 )
 
@@ -29,6 +31,8 @@ type Receiver struct {
 	byID   bool // Config.ID was set
 	logger watermill.LoggerAdapter
 
+	unknown                  sync.Map     // names that were reported
+	reported                 atomic.Int64 // number of these
 	failures                 atomic.Int64 // in a row
 	stored, ignored, refused atomic.Uint64
 }
@@ -84,6 +88,7 @@ func (r *Receiver) store(msg *message.Message) error {
 	name := r.config.Name(msg)
 	if r.config.IgnoreUnknown && !slices.Contains(r.config.Names, name) {
 		r.ignored.Add(1)
+		r.reportUnknown(name)
 		return nil
 	}
 	id := r.config.ID(msg)
@@ -114,4 +119,20 @@ func (r *Receiver) store(msg *message.Message) error {
 	}
 	r.stored.Add(1)
 	return nil
+}
+
+// mostReported is the number of unknown names that are logged.
+const mostReported = 100
+
+// reportUnknown logs an unknown name once.
+func (r *Receiver) reportUnknown(name string) {
+	if r.reported.Load() >= mostReported {
+		return
+	}
+	if _, known := r.unknown.LoadOrStore(name, true); known {
+		return
+	}
+	r.reported.Add(1)
+	r.logger.Info("Received messages are ignored: their name has no handler",
+		watermill.LogFields{"name": printable.Text(name), "journal_topic": r.config.Topic, "handled_names": r.config.Names})
 }

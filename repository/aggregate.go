@@ -27,7 +27,7 @@ type Aggregate[S any] struct {
 	// ([WithCommandID]) was executed before: by an earlier call, or by an earlier run of this call
 	// whose outcome was unknown. The aggregate knows the id, or, for a [Transaction], the journal.
 	// State and Version are the current ones, not those after the command. Both are zero if the
-	// aggregate was deleted since.
+	// aggregate was deleted since, or its key was destroyed.
 	Repeated bool
 
 	partial bool       // see Partial

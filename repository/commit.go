@@ -78,7 +78,7 @@ func (r *Repository[S]) draft(
 	}
 	commit := storage.Commit{
 		Aggregate: a.ID, Expected: a.Version, Proven: a.isLast(), Events: make([]storage.Event, len(events)),
-		CommandID: options.commandID, Commands: a.from().commands, ReadsOn: options.readsOn,
+		CommandID: options.commandID, Fingerprint: options.fingerprint, Commands: a.from().commands, ReadsOn: options.readsOn,
 	}
 	metadata := aggregate.MetadataFromContext(ctx)
 	for i, event := range events {

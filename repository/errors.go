@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // ErrNilDecision reports that the decision of Execute is nil. Nothing was written. Most other
@@ -17,8 +18,8 @@ var ErrNilDecision = errors.New("the decision is nil: pass a function")
 //
 // All other errors come from the call or the store, so a message handler can ack a command that was
 // refused. Some of the other errors return at each delivery: [journal.ErrInvalidCommit],
-// [*journal.TooLargeError], [*journal.DeletedError], [journal.ErrKeyDestroyed] and
-// [*aggregate.InvalidIDError].
+// [*journal.TooLargeError], [*aggregate.InvalidIDError], and those that package command also acks:
+// [*journal.DeletedError], [journal.ErrKeyDestroyed] and [*CommandMismatchError].
 type RefusedError struct {
 	ID  aggregate.ID
 	Err error
@@ -26,6 +27,20 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprint(e.Err) }
 func (e *RefusedError) Unwrap() error { return e.Err }
+
+// CommandMismatchError reports that the command id was used before, for a command with another
+// content ([WithCommandContent]). Nothing was written. It is an error of the client: reply with
+// status 422 (Unprocessable Content), and do not repeat the call.
+type CommandMismatchError struct {
+	ID        aggregate.ID // the aggregate, or the first participant
+	CommandID string       // the id that was used twice
+	CommitID  string       // the commit of the earlier command
+}
+
+func (e *CommandMismatchError) Error() string {
+	return fmt.Sprintf("command %q of %s, nothing written: commit %s has executed a command with this id and another content: use a new id for another command",
+		e.CommandID, e.ID, printable.Text(e.CommitID))
+}
 
 // ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }

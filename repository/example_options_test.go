@@ -38,6 +38,34 @@ func ExampleWithCommandID() {
 	// 100 true <nil>
 }
 
+// A client sends an Idempotency-Key twice, with another body. Reply with status 422.
+func ExampleWithCommandContent() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accounts, err := repository.New(j, Accounts, repository.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	deposit := func(key string, body string, amount int) {
+		account, err := accounts.Execute(ctx, "42", Deposit(amount), repository.WithCommandID("deposit "+key), repository.WithCommandContent([]byte(body)))
+		fmt.Println(account.State.Balance, account.Repeated, errors.As(err, new(*repository.CommandMismatchError)))
+	}
+
+	deposit("7", `{"amount": 100}`, 100)
+	deposit("7", `{"amount": 100}`, 100)
+	deposit("7", `{"amount": 200}`, 200)
+
+	// Output:
+	// 100 false false
+	// 100 true false
+	// 0 false true
+}
+
 // An email address belongs to one account. The commit adds a row with the address as its key,
 // under the condition that there is none. Either the row and the events of the account are written,
 // or neither.

@@ -40,7 +40,7 @@ import (
 // With [WithCommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
 // command now. A decision without events is recorded too; a refusal is not. If the aggregate was
-// deleted since, only ID and Repeated are set.
+// deleted since, or its key was destroyed, only ID and Repeated are set.
 //
 // Before Execute returns the refusal of a command with an id, it reads the next place in a
 // transaction, once for each call. This read waits for a commit in progress, which may contain the
@@ -172,6 +172,9 @@ func (e *execution[S]) end(ctx context.Context, next Aggregate[S], refusal, err 
 	case errors.As(err, &conflict):
 		return a, conflict, nil
 	case errors.As(err, &duplicate):
+		if err := e.mismatched(duplicate.CommitID); err != nil {
+			return Aggregate[S]{}, nil, err
+		}
 		if a, err = e.repeated(ctx, duplicate.Version); err == nil {
 			a.Repeated = true
 			return a, nil, nil

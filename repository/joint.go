@@ -61,6 +61,7 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 		}
 	}
 	var conflict *journal.ConflictError
+	var duplicate *journal.DuplicateCommandError
 	switch {
 	case err == nil && refusal != nil:
 		return nil, e.orKnown(ctx, refusal)
@@ -78,7 +79,10 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 			return nil, e.orKnown(ctx, fmt.Errorf("execute: %w", conflict))
 		}
 		return conflict, nil
-	case errors.As(err, new(*journal.DuplicateCommandError)):
+	case errors.As(err, &duplicate):
+		if err := e.mismatched(duplicate.CommitID); err != nil {
+			return nil, err
+		}
 		return nil, e.orKnown(ctx, fmt.Errorf("execute: %w", err))
 	}
 	return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
@@ -113,7 +117,7 @@ func (e *joint) draft(ctx context.Context) (commit *storage.Joint, refusal, err 
 	commit = &storage.Joint{Parts: make([]storage.Commit, len(e.all)), CommandID: e.options.commandID}
 	events := 0
 	for i, p := range e.all {
-		commit.Parts[i], err = p.draft(ctx, options{writes: e.options.writes, jointCommandID: e.options.commandID})
+		commit.Parts[i], err = p.draft(ctx, options{writes: e.options.writes, jointCommandID: e.options.commandID, fingerprint: e.options.fingerprint})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -172,11 +176,10 @@ func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err
 	return nil, err
 }
 
-// orRepeated returns success if one of the aggregates was deleted after the command was executed.
+// orRepeated returns success if one of the aggregates is gone and the command was executed before.
 // Do not pass it the error of a decision.
 func (e *joint) orRepeated(ctx context.Context, reason error) error {
-	var deleted *journal.DeletedError
-	if isCallers(reason) || !errors.As(reason, &deleted) || !slices.Contains(e.all.ids(), deleted.ID) {
+	if isCallers(reason) || !slices.ContainsFunc(e.all.ids(), func(id aggregate.ID) bool { return isGone(reason, id) }) {
 		return reason
 	}
 	return e.orKnown(ctx, reason)
@@ -194,6 +197,8 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 		return fmt.Errorf("execute: %w, after: %v", err, reason) //nolint:errorlint // see above
 	case !known:
 		return reason
+	case e.mismatched(command.CommitID) != nil:
+		return e.mismatched(command.CommitID)
 	case command.CommitID == e.latest: // it arrived late, and nothing has decided since
 		if known, err := e.executed(ctx); err != nil {
 			return fmt.Errorf("execute: %w", err)
@@ -202,6 +207,14 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 		}
 	}
 	return e.repeated(ctx, command)
+}
+
+// mismatched returns an error if the command that was executed had another content.
+func (e *joint) mismatched(commitID string) error {
+	if err := e.options.mismatch(e.all[0].id(), commitID); err != nil {
+		return fmt.Errorf("execute: %w", err)
+	}
+	return nil
 }
 
 // repeated sets the result of each participant to the current aggregate.
@@ -219,6 +232,9 @@ func (e *joint) executed(ctx context.Context) (bool, error) {
 	command, known, err := e.journal.JointCommand(ctx, e.options.commandID)
 	if err != nil || !known {
 		return false, err
+	}
+	if err := e.mismatched(command.CommitID); err != nil {
+		return true, err
 	}
 	if command.CommitID == e.latest {
 		err := e.all.each(func(_ int, p participant) error {

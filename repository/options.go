@@ -6,17 +6,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // Option configures one call of [Repository.Execute], [Repository.Save] or [Transaction.Execute],
-// or a [Participant]. [WithCommandID], [WithExpectedVersion] and [WithWrites] return options. A nil
-// option has no effect.
+// or a [Participant]. [WithCommandID], [WithCommandContent], [WithExpectedVersion] and [WithWrites]
+// return options. A nil option has no effect.
 type Option func(*options)
 
 type options struct {
 	commandID      string // empty for none
 	jointCommandID string // the id of the call to which a participant belongs
+	content        []byte // of the command; nil if it is not known
+	fingerprint    *storage.Fingerprint
 	expected       *uint64
 	readsOn        bool  // see storage.Commit
 	invalid        error // of an option that cannot work
@@ -30,6 +33,14 @@ func optionsOf(given []Option) (options, error) {
 			option(&o)
 		}
 	}
+	switch {
+	case o.content == nil:
+	case o.commandID == "" && o.invalid == nil:
+		o.invalid = fmt.Errorf("%w: the option WithCommandContent needs WithCommandID", journal.ErrInvalidCommit)
+	default:
+		f := storage.FingerprintOf(o.commandID, o.content)
+		o.fingerprint = &f
+	}
 	return o, o.invalid
 }
 
@@ -38,9 +49,9 @@ func optionsOf(given []Option) (options, error) {
 // knows writes nothing. Use an id that stays the same when the command is repeated, such as the
 // UUID of its message. The id has 1 to 512 bytes of UTF-8. The same id on another aggregate is
 // another command. The same id with another decision is the same command, so let an id that a
-// client chooses begin with the name of the command. It costs two write units in the layout
-// journal.Classic. In journal.Packed it is part of the commit's item, and usually costs nothing
-// more.
+// client chooses begin with the name of the command; [WithCommandContent] compares the rest of the
+// request. It costs two write units in the layout journal.Classic. In journal.Packed it is part of
+// the commit's item, and usually costs nothing more.
 //
 // With [Transaction.Execute] the id applies to the whole journal, and costs two write units or
 // more. The ids of Repository.Execute and those of Transaction.Execute are not compared with each
@@ -51,6 +62,27 @@ func WithCommandID(id string) Option {
 			o.invalid = fmt.Errorf("%w: the command id is empty: omit WithCommandID for a command that may take effect more than once", journal.ErrInvalidCommit)
 		}
 	}
+}
+
+// WithCommandContent makes the call fail with a [*CommandMismatchError] if its command id was used
+// for a command with another content before. The content is what the client has sent, such as the
+// body of an HTTP request with an Idempotency-Key. A command that was executed without this option
+// has no content to compare. WithCommandContent needs [WithCommandID].
+//
+// A digest of the content, of 48 bits, replaces a part of the commit id, so the option costs
+// nothing. It needs a [journal.Config].NewID that makes UUIDs, as the default does, but not of
+// version 8.
+func WithCommandContent(content []byte) Option {
+	return func(o *options) { o.content = append([]byte{}, content...) }
+}
+
+// mismatch returns an error if the commit of an earlier execution is of a command with another
+// content.
+func (o options) mismatch(id aggregate.ID, commitID string) error {
+	if o.fingerprint == nil || !o.fingerprint.Contradicts(commitID) {
+		return nil
+	}
+	return &CommandMismatchError{ID: id, CommandID: o.commandID, CommitID: commitID}
 }
 
 // WithExpectedVersion makes the call succeed only if the aggregate is at a version; 0 is an

@@ -125,10 +125,13 @@ func (e *execution[S]) executed(ctx context.Context) (known bool, err error) {
 	if err != nil || !known {
 		return false, err
 	}
+	if err := e.mismatched(command.CommitID); err != nil {
+		return true, err
+	}
 	a, err := e.currentSince(ctx, e.id, command.Version)
 	switch {
-	case e.isDeleted(err):
-		e.result = e.deleted()
+	case isGone(err, e.id):
+		e.result = e.gone()
 		return true, nil
 	case err != nil:
 		return false, err

@@ -24,6 +24,7 @@ const (
 	withoutID     = "no command id"
 	newCommand    = "new command"
 	knownCommand  = "executed command"
+	reusedID      = "id of an executed command with another content"
 	anyVersion    = "any version"
 	lastVersion   = "expects the last version"
 	cachedVersion = "expects the cached version"
@@ -47,6 +48,7 @@ const (
 	rivalAlways     = "another writer commits during each decision"
 	rivalDeletes    = "another process deletes the aggregate"
 	rivalExecutes   = "another process executes the command"
+	rivalReusesID   = "another process executes another content with the command id"
 	writesThrottled = "writes are throttled"
 	writesDenied    = "writes are denied"
 	writeRefused    = "a write of the caller is refused"
@@ -54,7 +56,7 @@ const (
 )
 
 var (
-	rivalIncidents  = []string{rivalOnce, rivalOneAttempt, rivalAlways, rivalDeletes, rivalExecutes}
+	rivalIncidents  = []string{rivalOnce, rivalOneAttempt, rivalAlways, rivalDeletes, rivalExecutes, rivalReusesID}
 	lostIncidents   = []string{replyLost, hiddenWritten, hiddenUnwritten, unreadable}
 	commitIncidents = slices.Concat(lostIncidents, []string{writesThrottled, writesDenied, writeRefused})
 	incidents       = slices.Concat([]string{calm, oneAttempt, readsThrottled}, rivalIncidents, commitIncidents)
@@ -82,7 +84,7 @@ func everyCell(call string, layout journal.Layout, incident string) iter.Seq[cel
 	return func(yield func(cell) bool) {
 		for _, aggregate := range []string{withoutEvents, withEvents, wasDeleted} {
 			for _, cache := range []string{notCached, cachedLast, cachedOld} {
-				for _, command := range []string{withoutID, newCommand, knownCommand} {
+				for _, command := range []string{withoutID, newCommand, knownCommand, reusedID} {
 					for _, version := range []string{anyVersion, lastVersion, cachedVersion, otherVersion} {
 						for _, decision := range []string{appends, nothing, refuses} {
 							if !yield(cell{call, layout, incident, aggregate, cache, command, version, decision}) {
@@ -107,6 +109,9 @@ func cellsOf(call string, layout journal.Layout, incident string) iter.Seq[cell]
 	}
 }
 
+// isExecuted reports whether a command with the id of the call was executed before it.
+func (c cell) isExecuted() bool { return c.command == knownCommand || c.command == reusedID }
+
 // impossible returns the rule by which a cell is not possible, or an empty string.
 func (c cell) impossible() string {
 	happens := func(incidents []string) bool { return slices.Contains(incidents, c.incident) }
@@ -117,7 +122,7 @@ func (c cell) impossible() string {
 		return "the cached version of a deleted aggregate is an earlier one"
 	case c.version == cachedVersion && (c.cache != cachedOld || begin(c).kept == len(begin(c).history)):
 		return "only an earlier version differs from the last one"
-	case c.incident == rivalExecutes && c.command != newCommand:
+	case (c.incident == rivalExecutes || c.incident == rivalReusesID) && c.command != newCommand:
 		return "only a new command can be executed by another process first"
 	case happens(rivalIncidents) && c.aggregate == wasDeleted:
 		return "a deleted aggregate does not change"

@@ -11,6 +11,7 @@ const (
 	endWritten      = "the commit is written"
 	endUnchanged    = "there is nothing to write"
 	endRepeated     = "the command was executed before"
+	endMismatch     = "another command with the id was executed before"
 	endRefused      = "the decision refuses"
 	endConflict     = "another version is expected"
 	endAttempts     = "other writers were faster in all attempts"
@@ -83,9 +84,9 @@ func begin(c cell) *model {
 		m.kept = 1
 	}
 	switch {
-	case c.command == knownCommand && c.aggregate == withoutEvents: // its decision appended nothing
+	case c.isExecuted() && c.aggregate == withoutEvents: // its decision appended nothing
 		m.known = 0
-	case c.command == knownCommand:
+	case c.isExecuted():
 		m.history = append(m.history, ownAmount)
 		m.known = len(m.history)
 	case c.cache == cachedOld && c.aggregate == withEvents:
@@ -147,7 +148,7 @@ func (m *model) run() string {
 		case sends && m.expected >= 0:
 			return m.unlessKnown(endConflict)
 		case m.goesOn() && !sends && m.known >= 0:
-			return m.unlessKnown(endRepeated)
+			return m.repeated()
 		case !sends && (fromCache || m.goesOn()) && m.decidesTwice():
 		case attempt == m.attempts():
 			return endAttempts
@@ -179,9 +180,17 @@ func (m *model) unlessKnown(reason string) (end string) {
 		m.struck = true
 		return endThrottled
 	case m.known >= 0:
-		return endRepeated
+		return m.repeated()
 	}
 	return reason
+}
+
+// repeated returns the end of a call whose command id was used before.
+func (m *model) repeated() (end string) {
+	if m.command == reusedID || m.incident == rivalReusesID {
+		return endMismatch
+	}
+	return endRepeated
 }
 
 // decide runs the decision. Other processes act meanwhile.
@@ -193,7 +202,7 @@ func (m *model) decide() {
 		m.history = append(m.history, othersAmount)
 	case first && m.incident == rivalDeletes:
 		m.gone = true
-	case first && m.incident == rivalExecutes:
+	case first && (m.incident == rivalExecutes || m.incident == rivalReusesID):
 		m.execute()
 	default:
 		return
@@ -214,7 +223,7 @@ func (m *model) execute() {
 // commit sends the commit of a decision. The store compares the version, and looks for the command.
 func (m *model) commit() (end string) {
 	if m.hasCommands() && m.known >= 0 && m.read >= m.known {
-		return m.unlessKnown(endRepeated) // nothing is sent
+		return m.duplicate() // nothing is sent
 	}
 	first := !m.sent
 	m.sent = true
@@ -234,8 +243,10 @@ func (m *model) commit() (end string) {
 		}
 	}
 	switch {
+	case m.known >= 0 && m.hasCommands():
+		return m.unlessKnown(endRepeated) // it is in a commit that must be read
 	case m.known >= 0:
-		return m.unlessKnown(endRepeated)
+		return m.duplicate()
 	case m.gone:
 		return m.unlessKnown(endDeleted)
 	case !valid:
@@ -246,6 +257,15 @@ func (m *model) commit() (end string) {
 	}
 	m.execute()
 	return endWritten
+}
+
+// duplicate returns the end of a call whose commit was refused because the command id was used
+// before. The refusal names the earlier commit, so the comparison of the content reads nothing.
+func (m *model) duplicate() (end string) {
+	if end = m.repeated(); end == endMismatch {
+		return end
+	}
+	return m.unlessKnown(end)
 }
 
 // unknown returns what follows from a commit with an unknown outcome. A command with an id is
@@ -262,7 +282,7 @@ func (m *model) unknown(valid bool) (end string) {
 	case m.own:
 		return endWritten
 	case m.known >= 0:
-		return endRepeated
+		return m.repeated()
 	}
 	return nextRun
 }
@@ -279,7 +299,7 @@ func (m *model) compare(fromCache, old, decided bool) (end string) {
 	}
 	if !fromCache && m.asksFirst() && !m.goesOn() && m.known >= 0 && reason != endUnchanged {
 		m.asRead = m.known <= m.read
-		return endRepeated
+		return m.repeated()
 	}
 	once := reason == endRefused && m.command != withoutID && m.expected < 0 && !m.compared
 	if old || once {

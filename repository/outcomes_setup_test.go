@@ -49,7 +49,7 @@ func (s *outcomeStore) observe(t *testing.T, c cell, m *model, id string) (got o
 	r := s.prepare(t, begin(c), id)
 	var options []repository.Option
 	if c.command != withoutID {
-		options = append(options, repository.WithCommandID(id))
+		options = append(options, request(id, contentOfCall)...)
 	}
 	if c.incident == writeRefused {
 		options = append(options, writes(claim("taken")))
@@ -147,9 +147,9 @@ func (s *outcomeStore) prepare(t *testing.T, m *model, id string) *repository.Re
 		keep(cachedOld)
 	}
 	switch {
-	case m.command == knownCommand && m.aggregate == withoutEvents:
+	case m.isExecuted() && m.aggregate == withoutEvents:
 		s.executeCommand(t, m.cell, id, nil)
-	case m.command == knownCommand:
+	case m.isExecuted():
 		s.executeCommand(t, m.cell, id, Events{Deposited{ownAmount}})
 	case len(m.history) > 1:
 		endow(t, s.rival, id, othersAmount)
@@ -161,9 +161,15 @@ func (s *outcomeStore) prepare(t *testing.T, m *model, id string) *repository.Re
 	return r
 }
 
+const contentOfCall = "the content of the command"
+
 func (s *outcomeStore) executeCommand(t *testing.T, c cell, id string, events Events) {
 	t.Helper()
-	_, err := c.invoke(t.Context(), s.rival, id, -1, always(events...), repository.WithCommandID(id))
+	content := contentOfCall
+	if c.command == reusedID || c.incident == rivalReusesID {
+		content = "another"
+	}
+	_, err := c.invoke(t.Context(), s.rival, id, -1, always(events...), request(id, content)...)
 	require.NoError(t, err)
 }
 
@@ -187,9 +193,9 @@ func (s *outcomeStore) interfere(t *testing.T, c cell, id string, decision int) 
 		endow(t, s.rival, id, othersAmount)
 	case c.incident == rivalDeletes:
 		s.delete(t, id)
-	case c.incident == rivalExecutes && c.decision == nothing:
+	case (c.incident == rivalExecutes || c.incident == rivalReusesID) && c.decision == nothing:
 		s.executeCommand(t, c, id, nil)
-	case c.incident == rivalExecutes:
+	case c.incident == rivalExecutes, c.incident == rivalReusesID:
 		s.executeCommand(t, c, id, Events{Deposited{ownAmount}})
 	default:
 		return false

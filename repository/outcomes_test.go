@@ -74,7 +74,7 @@ func TestTheTableOfOutcomesHasACellForEachRule(t *testing.T) {
 				}
 			}
 		}
-		require.Len(t, ends, 11, call)
+		require.Len(t, ends, 12, call)
 		require.Len(t, excluded, 9, call)
 		t.Log(call, ends, excluded)
 	}
@@ -156,6 +156,9 @@ func (m *model) isEnd(end, id string, err error) bool {
 		is   bool
 	}{
 		{[]string{endWritten, endUnchanged, endRepeated}, err == nil},
+		{[]string{endMismatch}, isAs(err, func(e *repository.CommandMismatchError) bool {
+			return e.ID == account(id) && e.CommandID == id && e.CommitID != ""
+		})},
 		{[]string{endRefused}, isAs(err, func(e *repository.RefusedError) bool {
 			return *e == repository.RefusedError{ID: account(id), Err: ErrInsufficientFunds}
 		})},

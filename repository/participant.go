@@ -2,7 +2,6 @@ package repository
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -176,9 +175,8 @@ func (p *Participant[S]) endUnchanged() { p.end(p.next) }
 
 func (p *Participant[S]) endRepeated(ctx context.Context, version uint64) error {
 	a, err := p.repository.currentSince(ctx, p.name, version)
-	var deleted *journal.DeletedError
 	switch {
-	case errors.As(err, &deleted) && deleted.ID == p.name:
+	case isGone(err, p.name):
 		a = Aggregate[S]{ID: p.name}
 	case err != nil:
 		return err

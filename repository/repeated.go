@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -15,7 +16,10 @@ func (e *execution[S]) isKnown(ctx context.Context, a Aggregate[S]) (bool, error
 	if e.options.commandID == "" || e.options.expected != nil || !e.canGoOn(a) {
 		return false, nil
 	}
-	_, known, err := e.journal.Executed(ctx, e.id, a.from().commands, e.options.commandID)
+	command, known, err := e.journal.Executed(ctx, e.id, a.from().commands, e.options.commandID)
+	if err == nil && known {
+		err = e.options.mismatch(e.id, command.CommitID)
+	}
 	return known, err
 }
 
@@ -29,16 +33,16 @@ func (e *execution[S]) repeated(ctx context.Context, version uint64) (Aggregate[
 	return e.currentSince(ctx, e.id, version)
 }
 
-// orRepeated returns success if the aggregate was deleted after it executed the command. Do not
-// pass it the error of a decision, which may report that some other aggregate was deleted.
+// orRepeated returns success if the aggregate is gone and has executed the command before. Do not
+// pass it the error of a decision, which may report that some other aggregate is gone.
 func (e *execution[S]) orRepeated(ctx context.Context, reason error) (Aggregate[S], error) {
-	if isCallers(reason) || !e.isDeleted(reason) {
+	if isCallers(reason) || !isGone(reason, e.id) {
 		return Aggregate[S]{}, reason
 	}
 	if _, err := e.known(ctx, nil, reason); err != nil {
 		return Aggregate[S]{}, err
 	}
-	return e.deleted(), nil
+	return e.gone(), nil
 }
 
 // orKnown returns the aggregate if it has executed the command before. Otherwise it returns reason,
@@ -61,8 +65,8 @@ func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason e
 	var a Aggregate[S]
 	if read != nil && command.Version <= read.Version {
 		a = *read
-	} else if a, err = e.currentSince(ctx, e.id, command.Version); e.isDeleted(err) {
-		return e.deleted(), nil
+	} else if a, err = e.currentSince(ctx, e.id, command.Version); isGone(err, e.id) {
+		return e.gone(), nil
 	} else if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("execute: %w", err)
 	}
@@ -83,7 +87,15 @@ func (e *execution[S]) known(ctx context.Context, read *Aggregate[S], reason err
 	case !known:
 		return command, reason
 	}
-	return command, nil
+	return command, e.mismatched(command.CommitID)
+}
+
+// mismatched returns an error if the command that was executed had another content.
+func (e *execution[S]) mismatched(commitID string) error {
+	if err := e.options.mismatch(e.id, commitID); err != nil {
+		return fmt.Errorf("execute: %w", err)
+	}
+	return nil
 }
 
 // command searches for the command of the call. If the version of the aggregate was compared, the
@@ -95,14 +107,17 @@ func (e *execution[S]) command(ctx context.Context, read *Aggregate[S]) (storage
 	return e.journal.Command(ctx, e.id, e.options.commandID)
 }
 
-// isDeleted reports whether an error says that the aggregate of this call was deleted.
-func (e *execution[S]) isDeleted(err error) bool {
+// isGone reports whether an error says that an aggregate was deleted, or that its key was
+// destroyed.
+func isGone(err error, id aggregate.ID) bool {
 	var deleted *journal.DeletedError
-	return errors.As(err, &deleted) && deleted.ID == e.id
+	var unreadable *journal.EncodingError
+	return errors.As(err, &deleted) && deleted.ID == id ||
+		errors.As(err, &unreadable) && unreadable.Aggregate == id && errors.Is(unreadable, journal.ErrKeyDestroyed)
 }
 
-// deleted returns the result of Execute for an aggregate that was deleted after the command.
-func (e *execution[S]) deleted() Aggregate[S] { return Aggregate[S]{ID: e.id, Repeated: true} }
+// gone returns the result of Execute for an aggregate that is gone, and has executed the command.
+func (e *execution[S]) gone() Aggregate[S] { return Aggregate[S]{ID: e.id, Repeated: true} }
 
 // begin returns the aggregate to decide on.
 func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (a Aggregate[S], read reading, err error) {

@@ -2,9 +2,11 @@ package repository
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // Save appends events to an aggregate, 1 to 99 of them in one atomic write, and returns the
@@ -58,6 +60,12 @@ func (r *Repository[S]) Save(
 	next, replayed, err := r.base(ctx, a, options.commandID)
 	if err == nil {
 		replayed, err = r.commit(ctx, &next, replayed, events, options)
+	}
+	var duplicate *journal.DuplicateCommandError
+	if !isCallers(err) && errors.As(err, &duplicate) {
+		if mismatch := options.mismatch(a.ID, duplicate.CommitID); mismatch != nil {
+			err = mismatch
+		}
 	}
 	if err != nil {
 		return a, fmt.Errorf("save: %w", err)

@@ -4,6 +4,7 @@ go 1.24
 
 require (
 	github.com/ThreeDotsLabs/watermill v1.5.1
+	github.com/aws/aws-lambda-go v1.54.0
 	github.com/aws/aws-sdk-go-v2 v1.47.6
 	github.com/aws/aws-sdk-go-v2/config v1.33.14
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.14

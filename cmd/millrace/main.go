@@ -18,6 +18,7 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/scaffold"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -32,6 +33,7 @@ func main() {
 		Connect: func(ctx context.Context, t store.Target) (journal.Client, error) { return t.Connect(ctx) },
 		Now:     time.Now,
 		Version: version(),
+		Library: library(),
 	}))
 }
 
@@ -41,4 +43,18 @@ func version() string {
 		return info.Main.Version
 	}
 	return "(devel)"
+}
+
+// library returns the version of Millrace, or "" if it is not a release.
+func library() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, module := range info.Deps {
+		if module.Path == scaffold.Library && module.Replace == nil && module.Version != "(devel)" {
+			return module.Version
+		}
+	}
+	return ""
 }

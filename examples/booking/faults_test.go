@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/booking/audit"
+	"github.com/millrace-dev/millrace/examples/booking/service"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -38,10 +39,9 @@ func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
 				w := newWorld(t, layout, s)
 				w.grow(3)
 				w.schedule(shows, seatsEach)
-				w.setCalm(false)
-				calm := w.db.Storm(0.03)
+				calm := w.Storm(0.03)
 				// A handler must not decide on a state that lacks the event that it handles.
-				tear := w.db.Inject(dynamotest.Tear(dynamotest.For(30*time.Millisecond)), dynamotest.Chance(0.3))
+				tear := w.DB().Inject(dynamotest.Tear(dynamotest.For(30*time.Millisecond)), dynamotest.Chance(0.3))
 				var buying sync.WaitGroup
 				for c := range customers {
 					buying.Add(1)
@@ -51,15 +51,13 @@ func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
 					}()
 				}
 				for range 4 {
-					w.replace()
+					w.Replace()
 				}
 				buying.Wait()
-				w.replace()
+				last := w.Replace()
 				calm()
 				tear.Remove()
-				w.setCalm(true)
-				w.complete()
-				w.end()
+				w.complete(last.Service)
 			})
 		}
 	}
@@ -87,11 +85,11 @@ func (w *world) buy(customer int) {
 }
 
 // complete waits until everything is handled, and checks that it is right.
-func (w *world) complete() {
+func (w *world) complete(app *service.App) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	require.NoError(w.t, w.instances[0].app.Settle(ctx))
-	a := audit.Audit{Client: w.client(), Bank: w.bank, Post: w.post}
+	require.NoError(w.t, app.Settle(ctx))
+	a := audit.Audit{Client: w.DB().Client(), Bank: w.bank, Post: w.post}
 	for n := range shows {
 		a.Shows = append(a.Shows, showID(n))
 	}

@@ -21,16 +21,15 @@ func TestAClientReadsWhatItHasWritten(t *testing.T) {
 	w := newWorld(t, journal.Packed, 1)
 	w.settings.PaymentPatience = patience // no seat is released meanwhile
 	w.grow(2)
-	t.Cleanup(w.end)
 	w.schedule(1, 3)
 	for _, s := range []string{"A1", "A2", "A3"} {
-		status, reply, token, err := send(t.Context(), http.MethodPost, w.url()+"/shows/show-0/bookings", nil,
+		status, reply, token, err := send(t.Context(), w.client, http.MethodPost, "/shows/show-0/bookings", nil,
 			[]byte(`{"customer": "ada", "seats": ["`+s+`"]}`))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusAccepted, status, string(reply))
 		require.NotEmpty(t, token)
 		require.Eventually(t, func() bool { // on a busy machine a view may be late
-			status, reply, _, err = send(t.Context(), http.MethodGet, w.url()+"/shows/show-0/seats", http.Header{"Consistency-Token": {token}}, nil)
+			status, reply, _, err = send(t.Context(), w.client, http.MethodGet, "/shows/show-0/seats", http.Header{"Consistency-Token": {token}}, nil)
 			return err == nil && status != http.StatusServiceUnavailable
 		}, patience, time.Millisecond)
 		require.Equal(t, http.StatusOK, status, string(reply))
@@ -44,7 +43,6 @@ func TestRequestsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, journal.Packed, 1)
 	w.grow(1)
-	t.Cleanup(w.end)
 	w.schedule(1, 1)
 	for _, c := range []struct {
 		method, path, body string
@@ -60,7 +58,7 @@ func TestRequestsThatCannotWorkAreRefused(t *testing.T) {
 		{http.MethodPost, "/shows/show-0/bookings", `{"customer": "ada", "seats": ["Z9"]}`, http.StatusConflict},
 		{http.MethodPost, "/shows/hamlet/bookings", `{"customer": "ada", "seats": ["A1"]}`, http.StatusConflict},
 	} {
-		status, reply, _, err := send(t.Context(), c.method, w.url()+c.path, nil, []byte(c.body))
+		status, reply, _, err := send(t.Context(), w.client, c.method, c.path, nil, []byte(c.body))
 		require.NoError(t, err)
 		assert.Equal(t, c.status, status, "%s %s: %s", c.method, c.body, reply)
 	}
@@ -78,8 +76,7 @@ func TestBookingsGoOnWhileThePostIsDown(t *testing.T) {
 		}
 		return nil
 	}
-	w.grow(1)
-	t.Cleanup(w.end)
+	i := w.Start()
 	w.schedule(1, 5)
 	for _, s := range []string{"A1", "A2", "A3", "A4", "A5"} {
 		status, _ := w.request(http.MethodPost, "/shows/show-0/bookings", s, map[string]any{"customer": "ada", "seats": []string{s}})
@@ -92,7 +89,7 @@ func TestBookingsGoOnWhileThePostIsDown(t *testing.T) {
 	mails, _ := w.post.Mails()
 	assert.Empty(t, mails)
 	down.Store(false)
-	require.NoError(t, w.instances[0].app.Settle(t.Context()))
+	require.NoError(t, i.Service.Settle(t.Context()))
 	mails, _ = w.post.Mails()
 	assert.Len(t, mails, 5)
 }

@@ -128,15 +128,7 @@ func newSecret(ctx context.Context, client *dynamodb.Client, table string) (*enc
 	if err != nil {
 		return nil, err
 	}
-	config := encrypt.KeysConfig{Table: prefix + table}
-	if err := encrypt.CreateTable(ctx, client, config); err != nil {
-		return nil, err
-	}
-	keys, err := encrypt.NewKeys(client, wrapper, config)
-	if err != nil {
-		return nil, err
-	}
-	return encrypt.AESGCM(encrypt.Config{Keys: keys})
+	return encrypt.Open(ctx, client, wrapper, encrypt.KeysConfig{Table: prefix + table})
 }
 
 // only encrypts the payloads of one type of aggregates.

@@ -59,6 +59,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		flags.StringVar(&o.address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
 		flags.StringVar(&o.host, "host", "", "host name of a proxy in front, if -listen is a loopback address")
 		flags.BoolVar(&o.sample, "sample", true, "add sample orders if there are none yet")
+		flags.StringVar(&o.nats, "nats", "", "loopback address of a NATS server in this process, to which orders are published, such as 127.0.0.1:4222 (default none)")
 		flags.StringVar(&o.layout, dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
 		database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
 		if err := parse(flags, args); err != nil {

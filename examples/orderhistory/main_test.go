@@ -13,7 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/examples/internal/apptest"
+	"github.com/millrace-dev/millrace/examples/internal/broker"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+	"github.com/millrace-dev/millrace/examples/orderhistory/outbound"
+	"github.com/millrace-dev/millrace/forward"
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
@@ -92,6 +95,45 @@ func servesAndStops(t *testing.T, layout string) {
 	}
 }
 
+func TestTheServerPublishesItsOrders(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var out, log apptest.Terminal
+	ended := make(chan error, 1)
+	o := options{address: anyAddress, sample: true, nats: "127.0.0.1:0"}
+	go func() { ended <- serve(ctx, &dynamo.Database{Client: testdb.Client(t)}, o, &out, &log) }()
+	var url string
+	require.Eventually(t, func() bool {
+		_, after, publishes := strings.Cut(out.String(), "go run ./examples/invoices -nats ")
+		url, _, _ = strings.Cut(after, "\n")
+		return publishes && strings.Contains(out.String(), "Serving orders on ")
+	}, patience, 10*time.Millisecond, "the server must say where it publishes: %s", &log)
+	sub, err := broker.NewSubscriber(url, "test", nil)
+	require.NoError(t, err)
+	messages, err := sub.Subscribe(ctx, outbound.Topic)
+	require.NoError(t, err)
+	placed := map[string]bool{}
+	for len(placed) < 60 { // the sample
+		select {
+		case msg := <-messages:
+			if msg.Metadata.Get(forward.NameKey) == "OrderPlaced" {
+				placed[msg.Metadata.Get(forward.KeyKey)] = true
+			}
+			msg.Ack()
+		case <-time.After(patience):
+			require.Fail(t, "all orders must be published")
+		}
+	}
+	require.NoError(t, sub.Close())
+	interrupt()
+	assert.NoError(t, <-ended)
+
+	o.nats = "0.0.0.0:0"
+	err = serve(t.Context(), &dynamo.Database{Client: testdb.Client(t)}, o, io.Discard, io.Discard)
+	assert.ErrorContains(t, err, "use a loopback address")
+}
+
 func TestAnAddressThatCannotBeServedEndsTheServer(t *testing.T) {
 	t.Parallel()
 	err := serve(t.Context(), &dynamo.Database{Client: testdb.Client(t)}, options{address: "127.0.0.1:-1"}, io.Discard, io.Discard)
@@ -110,7 +152,7 @@ func TestHelpNamesEverythingThatConfiguresAServer(t *testing.T) {
 	t.Parallel()
 	var help apptest.Terminal
 	require.ErrorIs(t, run(t.Context(), []string{"-h"}, io.Discard, &help), flag.ErrHelp)
-	for _, name := range []string{"serve ", "-listen", "-host", "-database", "-layout", dynamo.EndpointEnv} {
+	for _, name := range []string{"serve ", "-listen", "-host", "-database", "-layout", "-nats", dynamo.EndpointEnv} {
 		assert.Contains(t, help.String(), name)
 	}
 }

@@ -86,7 +86,7 @@ func TestAnOrderWithoutAnAnswerIsSentAgainAndPlacedOnce(t *testing.T) {
 	t.Parallel()
 	s, _, _ := lateView(t)
 	ada := chromium.User(t, "Ada")
-	ada.Expects("status 409")
+	ada.Expects("status 422")
 	s.expectsLateOrders(ada)
 	ada.Open(s.url)
 	ada.Sees("ada has no orders here yet")

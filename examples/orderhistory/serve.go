@@ -17,9 +17,11 @@ import (
 
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/examples/internal/broker"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/examples/internal/loopback"
 	"github.com/millrace-dev/millrace/examples/orderhistory/api"
+	"github.com/millrace-dev/millrace/examples/orderhistory/outbound"
 	"github.com/millrace-dev/millrace/examples/orderhistory/sample"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 	"github.com/millrace-dev/millrace/journal"
@@ -36,10 +38,11 @@ type options struct {
 	host    string // host name of a proxy in front
 	sample  bool
 	layout  string // of the tables
+	nats    string // address of a NATS server in this process; empty for none
 }
 
 // serve runs the REST API, the consumers and the feed until the context ends.
-func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writer) error {
+func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writer) (err error) {
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	toSlog := watermill.NewSlogLogger(logger)
 	s, err := service.Open(ctx, db.Client, millrace.Config{
@@ -50,6 +53,13 @@ func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writ
 	}
 	if err := s.Consume(); err != nil {
 		return err
+	}
+	if o.nats != "" {
+		stop, failed := publish(s.App, o.nats, out, toSlog)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, stop()) }()
 	}
 	feed, err := s.Feed()
 	if err != nil {
@@ -94,6 +104,24 @@ func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writ
 		return errors.Join(err, listener.Close())
 	}
 	return s.Run(ctx)
+}
+
+// publish starts a NATS server, and forwards orders to it. Call stop after the App has ended.
+func publish(app *millrace.App, address string, out io.Writer, logger watermill.LoggerAdapter) (stop func() error, err error) {
+	server, err := broker.Serve(address, outbound.Topic)
+	if err != nil {
+		return nil, fmt.Errorf("-nats: %w", err)
+	}
+	publisher, err := broker.NewPublisher(server.URL(), logger)
+	if err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	stop = func() error { return errors.Join(publisher.Close(), server.Close()) }
+	if _, err := outbound.Forward(app, publisher); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	fmt.Fprintf(out, "Publishing orders. Receive them with: go run ./examples/invoices -nats %s\n", server.URL())
+	return stop, nil
 }
 
 func newAPI(s *service.Service, feed *live.Feed, logger *slog.Logger) (http.Handler, error) {

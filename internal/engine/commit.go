@@ -64,7 +64,11 @@ func (j *Engine) draft(ctx context.Context, c storage.Commit) (Draft, error) {
 	if err != nil {
 		return Draft{}, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 	}
-	d := Draft{Commit: &c, Encoded: events, Receipt: storage.Receipt{CommitID: j.Config.NewID(), Version: c.Version()}}
+	commitID, err := j.newCommitID(&c)
+	if err != nil {
+		return Draft{}, err
+	}
+	d := Draft{Commit: &c, Encoded: events, Receipt: storage.Receipt{CommitID: commitID, Version: c.Version()}}
 	d.announce = func() {
 		if len(c.Events) > 0 {
 			j.Notify(c.Aggregate, d.Receipt.Version)
@@ -73,10 +77,24 @@ func (j *Engine) draft(ctx context.Context, c storage.Commit) (Draft, error) {
 	if snapshotErr != nil {
 		d.LeaveOut(snapshotErr) // a snapshot only makes loads faster
 	}
-	if n := len(d.Receipt.CommitID); n == 0 || n > maxTokenBytes {
-		return Draft{}, &journaltype.ConfigError{Field: "NewID", Reason: fmt.Sprintf("returned %q: an id has 1 to %d characters", d.Receipt.CommitID, maxTokenBytes)}
-	}
 	return d, nil
+}
+
+// newCommitID returns an id for a commit, with the fingerprint of its command if there is one.
+func (j *Engine) newCommitID(c *storage.Commit) (string, error) {
+	id := j.Config.NewID()
+	if n := len(id); n == 0 || n > maxTokenBytes {
+		return "", &journaltype.ConfigError{Field: "NewID", Reason: fmt.Sprintf("returned %q: an id has 1 to %d characters", id, maxTokenBytes)}
+	}
+	if c.Fingerprint == nil {
+		return id, nil
+	}
+	marked, ok := c.Fingerprint.Mark(id)
+	if !ok {
+		return "", &journaltype.ConfigError{Field: "NewID", Reason: fmt.Sprintf(
+			"returned %q: the fingerprint of a command needs a UUID of another version than 8", id)}
+	}
+	return marked, nil
 }
 
 // Date sets when the retry budget began, and the time of the events.

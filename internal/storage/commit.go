@@ -65,6 +65,9 @@ type Commit struct {
 	// CommandID, if any, makes the journal refuse a second commit of the same aggregate with the
 	// same id, with a *journal.DuplicateCommandError. It has 1 to 512 bytes of UTF-8.
 	CommandID string
+	// Fingerprint, if any, becomes a part of the commit id. It is that of the CommandID, or of the
+	// CommandID of the Joint.
+	Fingerprint *Fingerprint
 	// ReadsOn means that the caller reads the new commits after a conflict, and searches them for
 	// the CommandID. So the Actual of a conflict may be lower than the version.
 	ReadsOn bool

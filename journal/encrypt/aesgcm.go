@@ -40,6 +40,22 @@ type Encryption struct {
 	lateKeys bool
 }
 
+// Open creates the table of keys if it is missing, and returns an encryption with these keys. It is
+// [CreateTable], [NewKeys] and [AESGCM] in one call. Use NewKeys and AESGCM for a table that was
+// deployed before, and for another [Config].
+//
+// Errors: those of CreateTable and NewKeys.
+func Open(ctx context.Context, client journal.Client, wrapper Wrapper, config KeysConfig) (*Encryption, error) {
+	keys, err := NewKeys(client, wrapper, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := CreateTable(ctx, client, config); err != nil {
+		return nil, err
+	}
+	return AESGCM(Config{Keys: keys})
+}
+
 // AESGCM returns an encryption with AES-256-GCM and one key for each aggregate. The name of the
 // encoding is "aes-gcm".
 //

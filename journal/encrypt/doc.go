@@ -3,11 +3,7 @@
 // do not have to edit the events of the journal, which must not change, or backups, exports and
 // logs. This is called crypto-shredding. It serves the right to be forgotten.
 //
-//	// Once, to create the table of keys:
-//	err := encrypt.CreateTable(ctx, client, encrypt.KeysConfig{})
-//	// In each process:
-//	keys, err := encrypt.NewKeys(client, wrapper, encrypt.KeysConfig{})
-//	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+//	secret, err := encrypt.Open(ctx, client, wrapper, encrypt.KeysConfig{}) // creates its table
 //	j, err := journal.Open(ctx, client, journal.Config{Encodings: []journal.Encoding{secret}})
 //	...
 //	err = secret.Destroy(ctx, aggregate.ID{Type: "customer", Value: "42"})

@@ -19,15 +19,12 @@ import (
 )
 
 // To forget a customer, destroy its key. The events stay, but nobody can read them any more.
-func ExampleAESGCM() {
+func ExampleOpen() {
 	ctx := context.Background()
 	db := dynamotest.Open()
 
 	// Once, for all processes.
 	if err := journal.Create(ctx, db.Client(), journal.Config{Layout: journal.Packed, Shards: 4}); err != nil {
-		log.Fatal(err)
-	}
-	if err := encrypt.CreateTable(ctx, db.Client(), encrypt.KeysConfig{}); err != nil {
 		log.Fatal(err)
 	}
 
@@ -36,11 +33,7 @@ func ExampleAESGCM() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	keys, err := encrypt.NewKeys(db.Client(), wrapper, encrypt.KeysConfig{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+	secret, err := encrypt.Open(ctx, db.Client(), wrapper, encrypt.KeysConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -233,3 +233,22 @@ func TestTheTableIsMadeOnce(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, s.scan(t), "it is a table of its own")
 }
+
+func TestOpenCreatesTheTableOfItsKeys(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.New(t).Client()
+	config := encrypt.KeysConfig{Table: "shop-keys"}
+	_, err := encrypt.Open(t.Context(), client, nil, config)
+	require.ErrorAs(t, err, new(*encrypt.ConfigError))
+	_, err = client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &config.Table})
+	require.Error(t, err, "a wrong call must create nothing")
+
+	for range 2 { // each process does
+		secret, err := encrypt.Open(t.Context(), client, newWrapper(t), config)
+		require.NoError(t, err)
+		require.NoError(t, secret.Destroy(t.Context(), customer("42")))
+	}
+	found, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &config.Table})
+	require.NoError(t, err)
+	assert.Len(t, found.Items, 1)
+}

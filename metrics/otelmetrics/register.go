@@ -17,9 +17,9 @@ type ConfigError struct{ Field, Reason string }
 func (e *ConfigError) Error() string { return fmt.Sprintf("otelmetrics: %s %s", e.Field, e.Reason) }
 
 // Register registers an observable instrument for each metric of the components of an App, such as
-// millrace.App.Components yields: repositories, subscribers, projections, process managers and
-// wake-ups, each with its name. It ignores other components. Call it once, after everything was
-// added to the App.
+// millrace.App.Components yields: repositories, subscribers, projections, process managers,
+// forwarders, receivers and wake-ups, each with its name. It ignores other components. Call it
+// once, after everything was added to the App.
 //
 // Unregister of the result ends the observation. Errors: [*ConfigError] for a component without a
 // name, and for two of one kind and name; those of the meter.

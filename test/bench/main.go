@@ -100,6 +100,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"exactly-once", b.exactlyOnce},
 		{"exactly-once-row", b.exactlyOnceRow},
 		{"rebuild", b.rebuild},
+		{"forward", b.forward},
 		{"versus-sql", b.versusSQL},
 		{"latency", b.latency},
 		{"latency-across", b.latencyAcross},

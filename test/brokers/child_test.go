@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,16 +24,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/receive"
+	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/test/docs/howto/forward"
+	"github.com/millrace-dev/millrace/test/docs/howto/shop"
 )
 
-// childEnv holds the plan of a process that forwards.
+// childEnv holds the plan of a process.
 const childEnv = "MILLRACE_FORWARD_CHILD"
 
-// child is the plan of a process that forwards events to a broker.
-type child struct{ Database, Broker, Address string }
+// child is the plan of a process that forwards events to a broker, or receives messages of it.
+type child struct {
+	Database, Broker, Address string
+	Receives                  bool
+}
 
 // publisher connects to a broker.
 func publisher(broker, address string, logger watermill.LoggerAdapter) (message.Publisher, error) {
@@ -53,6 +62,23 @@ func publisher(broker, address string, logger watermill.LoggerAdapter) (message.
 	return nil, fmt.Errorf("there is no broker %q", broker)
 }
 
+// subscriberOf connects to a broker.
+func subscriberOf(broker, address string, logger watermill.LoggerAdapter) (message.Subscriber, error) {
+	switch broker {
+	case "NATS":
+		return forward.FromNATS(address, "shop", logger)
+	case "Kafka":
+		return forward.FromKafka([]string{address}, "shop", logger)
+	case "PostgreSQL":
+		db, err := sql.Open("postgres", address)
+		if err != nil {
+			return nil, err
+		}
+		return forward.FromPostgreSQL(db, "shop", logger)
+	}
+	return nil, fmt.Errorf("there is no broker %q", broker)
+}
+
 func client(url string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: "local", BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
@@ -65,7 +91,7 @@ func appConfig() millrace.Config {
 		Prefix: "shop-", Journal: journal.Config{Layout: journal.Packed, Shards: 2},
 		Logger: watermill.NewSlogLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
 		Subscriber: func(_ string, c *subscriber.Config) {
-			c.Timing.LeaseDuration = 3 * time.Second // soon after a process was killed, the next takes over
+			c.Timing.LeaseDuration = 3 * time.Second // the next process takes over soon
 			c.MaxNackResendSleep = time.Second
 		},
 	}
@@ -88,6 +114,32 @@ func (c child) forwardUntil(ctx context.Context) error {
 	return app.Run(ctx)
 }
 
+// receiveUntil receives messages until ctx ends.
+func (c child) receiveUntil(ctx context.Context) error {
+	config := appConfig()
+	app, err := millrace.Open(ctx, client(c.Database), config)
+	if err != nil {
+		return err
+	}
+	orders, err := millrace.Repository(app, shop.Orders, repository.Config{})
+	if err != nil {
+		return err
+	}
+	sub, err := subscriberOf(c.Broker, c.Address, config.Logger)
+	if err != nil {
+		return err
+	}
+	inbox := millrace.Inbox{Subscriber: sub, Receive: receive.Config{Key: func(m *message.Message) string { return m.Metadata.Get("key") }}}
+	_, err = app.Receive(millrace.Group{Name: "other", Topics: []string{"orders"}}, inbox,
+		command.Handler("place", orders, func(m *Wanted) (string, aggregate.Decision[shop.Order]) {
+			return m.Order, shop.Place("anna", m.Number)
+		}))
+	if err != nil {
+		return err
+	}
+	return errors.Join(app.Run(ctx), sub.Close())
+}
+
 func TestMain(m *testing.M) {
 	plan := os.Getenv(childEnv)
 	if plan == "" {
@@ -98,7 +150,11 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	err := c.forwardUntil(ctx)
+	run := c.forwardUntil
+	if c.Receives {
+		run = c.receiveUntil
+	}
+	err := run(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ended:", err)
@@ -106,7 +162,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// keeper keeps processes that forward alive: it starts another one for each that ends.
+// keeper keeps processes alive: it starts another one for each that ends.
 type keeper struct {
 	t       *testing.T
 	plan    child

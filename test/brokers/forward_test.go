@@ -17,10 +17,9 @@ import (
 
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/dynamotest"
-	howto "github.com/millrace-dev/millrace/test/docs/howto/forward"
-
 	"github.com/millrace-dev/millrace/forward"
 	"github.com/millrace-dev/millrace/repository"
+	howto "github.com/millrace-dev/millrace/test/docs/howto/forward"
 	"github.com/millrace-dev/millrace/test/docs/howto/shop"
 )
 
@@ -189,5 +188,5 @@ func check(t *testing.T, all []*message.Message, total int) {
 		require.Equal(t, strconv.Itoa(content.Total), m.Metadata.Get(forward.SequenceNumberKey))
 	}
 	assert.Len(t, seen, total, "nothing is lost")
-	assert.Len(t, next, min(keys, total), fmt.Sprint("all orders"))
+	assert.Len(t, next, min(keys, total), "all orders")
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/millrace-dev/millrace/internal/await"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/millrace-dev/millrace/internal/await"
 )
 
 // kafkaCluster is a cluster in this process that speaks Kafka's protocol.

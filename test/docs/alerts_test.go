@@ -17,9 +17,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/forward"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/receive"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -269,6 +271,8 @@ func collected(t *testing.T) map[string][]string {
 		metrics.NewProjectionCollector(projected{}, metrics.ProjectionConfig{Name: "totals"}),
 		metrics.NewProcessCollector(stepped{}, metrics.ProcessConfig{Type: "order-saga"}),
 		metrics.NewRepositoryCollector(committed{}, metrics.RepositoryConfig{AggregateType: "order"}),
+		metrics.NewForwarderCollector(new(forward.Forwarder), metrics.BrokerConfig{ConsumerGroup: "kafka"}),
+		metrics.NewReceiverCollector(new(receive.Receiver), metrics.BrokerConfig{ConsumerGroup: "payments"}),
 	)
 	families, err := registry.Gather()
 	require.NoError(t, err)

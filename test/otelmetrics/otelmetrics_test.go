@@ -18,10 +18,12 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/millrace-dev/millrace/forward"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/metrics/otelmetrics"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/receive"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/wakeup"
@@ -66,6 +68,8 @@ func (app) Components() iter.Seq2[string, any] {
 			yield("totals", counted[projection.Stats]()) &&
 			yield("saga", counted[process.Stats]()) &&
 			yield("order", counted[repository.Stats]()) &&
+			yield("to-kafka", counted[forward.Stats]()) &&
+			yield("payments", counted[receive.Stats]()) &&
 			yield("wakeups", counted[wakeup.SenderStats]()) &&
 			yield("wakeups", counted[wakeup.ReceiverStats]()) &&
 			yield("server", struct{}{})

@@ -145,6 +145,7 @@ func TestACommandThatIsSentAgainWithItsKeyTakesEffectOnce(t *testing.T) {
 		a := decode[api.Accepted](t, c.send(http.MethodPost, cancel, "", "Idempotency-Key", "three"))
 		assert.Equal(t, api.Accepted{OrderID: first.OrderID, Service: "order", Version: 2, Status: "CANCELLED"}, a)
 	}
+	problem(t, c.send(http.MethodPost, cancel, `{"reason": "another"}`, "Idempotency-Key", "three"), http.StatusUnprocessableEntity)
 	problem(t, c.send(http.MethodPost, cancel, "", "Idempotency-Key", "four"), http.StatusConflict)
 	cancelOther := "/orders/" + other.OrderID + "/cancel"
 	cancelled := decode[api.Accepted](t, c.send(http.MethodPost, cancelOther, "", "Idempotency-Key", "two"))
@@ -165,11 +166,11 @@ func TestAKeyIsOneConsumersAndOneOrders(t *testing.T) {
 	assert.NotEqual(t, adas.OrderID, bobs.OrderID, "bob must not get ada's order")
 	assert.Equal(t, uint64(1), bobs.Version)
 
-	const other = "the Idempotency-Key belongs to another order: send the same order as before, or choose a new one"
-	assert.Equal(t, other, problem(t, place("", "ada", "Ajanta", rice), http.StatusConflict))
-	assert.Equal(t, other, problem(t, place("", "ada", "Chez Vin", naan), http.StatusConflict))
+	const other = "the Idempotency-Key was used for another request: send the same body as before, or choose a new key"
+	assert.Equal(t, other, problem(t, place("", "ada", "Ajanta", rice), http.StatusUnprocessableEntity))
+	assert.Equal(t, other, problem(t, place("", "ada", "Chez Vin", naan), http.StatusUnprocessableEntity))
 	byID := fmt.Sprintf(`"orderId": %q, `, adas.OrderID)
-	assert.Equal(t, other, problem(t, place(byID, "bob", "Ajanta", naan), http.StatusConflict), "nor by its id")
+	assert.Equal(t, other, problem(t, place(byID, "bob", "Ajanta", naan), http.StatusUnprocessableEntity), "nor by its id")
 
 	require.Equal(t, http.StatusOK, c.post("/orders/"+adas.OrderID+"/revise", `{"lines": `+rice+`}`).StatusCode)
 	again := decode[api.Accepted](t, place("", "ada", "Ajanta", naan))

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strconv"
 	"time"
 
@@ -45,6 +45,10 @@ func (s *server) create(r *http.Request) (rest.Reply, error) {
 		Restaurant string       `json:"restaurant"`
 		Lines      []order.Line `json:"lines"`
 	}
+	once, err := once(r)
+	if err != nil {
+		return rest.Reply{}, err
+	}
 	if err := rest.Decode(r, &body); err != nil {
 		return rest.Reply{}, err
 	}
@@ -57,14 +61,12 @@ func (s *server) create(r *http.Request) (rest.Reply, error) {
 		body.OrderID = s.NewID()
 	}
 	details := order.Details{ConsumerID: body.ConsumerID, Restaurant: body.Restaurant, Lines: body.Lines, CreatedAt: s.Now()}
-	done, err := execute(r, s.Orders, body.OrderID, order.Create(details))
-	switch refused := (order.Refused{}); {
-	case errors.As(err, &refused):
+	done, err := s.Orders.Execute(r.Context(), body.OrderID, order.Create(details), once...)
+	switch {
+	case errors.As(err, new(order.Refused)):
 		return rest.Reply{}, errExists
 	case err != nil:
 		return rest.Reply{}, err
-	case done.Repeated && !places(details, done.State):
-		return rest.Reply{}, errOtherOrder
 	}
 	reply := answer(s, r, order.Definition, body.OrderID, done)
 	reply.Status, reply.Location = http.StatusCreated, "/orders/"+url.PathEscape(body.OrderID)
@@ -72,29 +74,26 @@ func (s *server) create(r *http.Request) (rest.Reply, error) {
 }
 
 var (
-	errExists     = errors.New("there is an order with this id already")
-	errOtherOrder = errors.New("the Idempotency-Key belongs to another order: send the same order as before, or choose a new one")
+	errExists = errors.New("there is an order with this id already")
 	// a namespace, see RFC 9562
 	ordersByKey = uuid.MustParse("7f0a3a4e-6a0c-4a43-9c0e-6d7a0e3b1f52")
 )
-
-// places reports whether an order can be the result of these details. Its lines may have been
-// revised since.
-func places(d order.Details, o order.Order) bool {
-	return d.ConsumerID == o.ConsumerID && d.Restaurant == o.Restaurant && (o.Revision > 0 || slices.Equal(d.Lines, o.Lines))
-}
 
 // command returns the handler of a command, which makes a decision from a request.
 func command[S any](
 	s *server, to policies.Service[S], definition aggregate.Definition[S], decide func(*http.Request) (aggregate.Decision[S], error),
 ) func(*http.Request) (rest.Reply, error) {
 	return func(r *http.Request) (rest.Reply, error) {
+		once, err := once(r)
+		if err != nil {
+			return rest.Reply{}, err
+		}
 		decision, err := decide(r)
 		if err != nil {
 			return rest.Reply{}, err
 		}
 		id := r.PathValue("orderId")
-		done, err := execute(r, to, id, decision)
+		done, err := to.Execute(r.Context(), id, decision, once...)
 		if err != nil {
 			return rest.Reply{}, err
 		}
@@ -104,16 +103,18 @@ func command[S any](
 
 const idempotencyKey = "Idempotency-Key"
 
-// execute makes an aggregate decide, once for each command and key.
-func execute[S any](
-	r *http.Request, to policies.Service[S], id string, decide aggregate.Decision[S],
-) (repository.Aggregate[S], error) {
-	var once repository.Option
-	if key := r.Header.Get(idempotencyKey); key != "" {
-		// A key can be long, so use a hash. Ids of the policies' commands have no slash.
-		once = repository.WithCommandID(fmt.Sprintf("client/%x", sha256.Sum256([]byte(path.Base(r.URL.Path)+"\x00"+key))))
+// once returns the options to execute a request once for each command and key. The same key with
+// another body is refused.
+func once(r *http.Request) ([]repository.Option, error) {
+	key := r.Header.Get(idempotencyKey)
+	if key == "" {
+		return nil, nil
 	}
-	return to.Execute(r.Context(), id, decide, once)
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	// A key can be long, so use a hash. Ids of the policies' commands have no slash.
+	id := fmt.Sprintf("client/%x", sha256.Sum256([]byte(path.Base(r.URL.Path)+"\x00"+key)))
+	return []repository.Option{repository.WithCommandID(id), repository.WithCommandContent(body)}, err
 }
 
 func answer[S any](s *server, r *http.Request, definition aggregate.Definition[S], id string, done repository.Aggregate[S]) rest.Reply {

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/repository"
 )
 
 func (s *server) findOrder(r *http.Request) (rest.Reply, error) {
@@ -90,8 +91,10 @@ func explain(err error) (status int, detail string, ok bool) {
 		return http.StatusBadRequest, err.Error(), true
 	case errors.Is(err, errMediaType):
 		return http.StatusUnsupportedMediaType, err.Error(), true
-	case errors.Is(err, errExists), errors.Is(err, errOtherOrder):
+	case errors.Is(err, errExists):
 		return http.StatusConflict, err.Error(), true
+	case errors.As(err, new(*repository.CommandMismatchError)):
+		return http.StatusUnprocessableEntity, "the Idempotency-Key was used for another request: send the same body as before, or choose a new key", true
 	case errors.Is(err, history.ErrNotFound):
 		return http.StatusNotFound, "the history has no such order, or not yet", true
 	case errors.Is(err, errNotReady):

@@ -5,8 +5,10 @@ package series
 import (
 	"strings"
 
+	"github.com/millrace-dev/millrace/forward"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/receive"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/wakeup"
 )
@@ -29,6 +31,7 @@ type Series struct {
 // Kind says how values change.
 type Kind int
 
+// The kinds.
 const (
 	Counter  Kind = iota // rises
 	UpDown               // can be added up
@@ -92,10 +95,14 @@ func Of(name string, component any) (Component, bool) {
 		return OfProcess(c.Stats, name), true
 	case interface{ Stats() repository.Stats }:
 		return OfRepository(c.Stats, name), true
+	case interface{ Stats() forward.Stats }:
+		return OfForwarder(c.Stats, name), true
+	case interface{ Stats() receive.Stats }:
+		return OfReceiver(c.Stats, name), true
 	case interface{ Stats() wakeup.SenderStats }:
-		return OfSender(c.Stats), true
+		return OfWakeupSender(c.Stats), true
 	case interface{ Stats() wakeup.ReceiverStats }:
-		return OfReceiver(c.Stats), true
+		return OfWakeupReceiver(c.Stats), true
 	}
 	return Component{}, false
 }

@@ -24,12 +24,12 @@ var receiverEntries = []entry[wakeup.ReceiverStats]{
 		func(s wakeup.ReceiverStats) uint64 { return s.Invalid }),
 }
 
-// OfSender returns the metrics of a sender of wake-ups.
-func OfSender(stats func() wakeup.SenderStats) Component {
+// OfWakeupSender returns the metrics of a sender of wake-ups.
+func OfWakeupSender(stats func() wakeup.SenderStats) Component {
 	return of("wakeup sender", "", Label{}, stats, senderEntries)
 }
 
-// OfReceiver returns the metrics of a receiver of wake-ups.
-func OfReceiver(stats func() wakeup.ReceiverStats) Component {
+// OfWakeupReceiver returns the metrics of a receiver of wake-ups.
+func OfWakeupReceiver(stats func() wakeup.ReceiverStats) Component {
 	return of("wakeup receiver", "", Label{}, stats, receiverEntries)
 }

@@ -5,6 +5,7 @@ var Lines = []any{
 	journalLine{},
 	tableLine{},
 	schemaLine{},
+	initLine{},
 	topicLine{},
 	trimmedLine{},
 	aggregateLine{},

@@ -20,7 +20,7 @@ const endpointEnv = "MILLRACE_DYNAMODB_ENDPOINT"
 
 const overview = `millrace operates the tables of a Millrace journal. It creates the tables and shows their contents. It
 operates consumer groups, read models and process managers. It verifies, exports and imports the
-journal.
+journal. It also writes new services.
 
 It uses the DynamoDB of your AWS configuration (environment, ~/.aws, the role of the machine), or a
 DynamoDB Local whose URL is --endpoint or ` + endpointEnv + `. --prefix or ` + prefixEnv + `
@@ -71,7 +71,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.progress, "progress", false, "show progress even if standard error is not a terminal")
 
 	root.SetFlagErrorFunc(plainly)
-	root.AddCommand(a.create(), a.adopt(), a.describe(), a.shards(), a.restored(), a.topics(), a.topic(), a.aggregates(), a.stream(), a.tail(), a.verify(), a.export(), a.importing(), a.groups(), a.group(), a.model(), a.process(), a.console(), a.schema())
+	root.AddCommand(a.create(), a.adopt(), a.describe(), a.shards(), a.restored(), a.topics(), a.topic(), a.aggregates(), a.stream(), a.tail(), a.verify(), a.export(), a.importing(), a.groups(), a.group(), a.model(), a.process(), a.console(), a.schema(), a.newService())
 	for _, cmd := range root.Commands() {
 		cmd.DisableFlagsInUseLine = true
 	}

@@ -39,6 +39,8 @@ type Env struct {
 	Now func() time.Time
 	// Version is the version that --version prints.
 	Version string
+	// Library is the version of Millrace that new services use. It is empty if it is not known.
+	Library string
 }
 
 // Run runs one command, and returns the exit code. It ends early when ctx ends.

@@ -19,8 +19,8 @@ export async function place(consumer, order) {
     reply = await request("POST", "/orders?wait=2", { body: { consumerId: consumer, ...order }, key });
   } catch (problem) {
     if (!problem.open) sessionStorage.removeItem(slot(consumer));
-    if (problem.status === 409 && before) {
-      throw new Problem(409, "The order that you sent before was accepted. To place this one as well, send it again.");
+    if (problem.status === 422 && before) {
+      throw new Problem(422, "The order that you sent before was accepted. To place this one as well, send it again.");
     }
     throw problem;
   }

@@ -78,15 +78,7 @@ func (p personal) Encode(ctx context.Context, at journal.Place, payload []byte) 
 
 // Open opens an App that encrypts. The table of keys is shop-keys.
 func Open(ctx context.Context, client *dynamodb.Client, wrapper encrypt.Wrapper) (*Service, error) {
-	table := encrypt.KeysConfig{Table: "shop-keys"}
-	if err := encrypt.CreateTable(ctx, client, table); err != nil {
-		return nil, err
-	}
-	keys, err := encrypt.NewKeys(client, wrapper, table)
-	if err != nil {
-		return nil, err
-	}
-	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+	secret, err := encrypt.Open(ctx, client, wrapper, encrypt.KeysConfig{Table: "shop-keys"})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// Package forward is the code of docs/howto/forward-events.md.
+// Package forward is the code of docs/howto/forward-events.md and receive-messages.md.
 package forward
 
 import (

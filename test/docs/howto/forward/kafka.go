@@ -20,3 +20,13 @@ func OverKafka(brokers []string, logger watermill.LoggerAdapter) (message.Publis
 		Marshaler: kafka.NewWithPartitioningMarshaler(forward.Key),
 	}, logger)
 }
+
+// FromKafka receives as a consumer group of Kafka. A new group begins with the oldest message, and
+// not with the newest as by default. The version of the protocol is one that Kafka 4 accepts too.
+func FromKafka(brokers []string, group string, logger watermill.LoggerAdapter) (message.Subscriber, error) {
+	config := kafka.DefaultSaramaSubscriberConfig()
+	config.Version, config.Consumer.Offsets.Initial = sarama.V2_3_0_0, sarama.OffsetOldest
+	return kafka.NewSubscriber(kafka.SubscriberConfig{
+		Brokers: brokers, ConsumerGroup: group, OverwriteSaramaConfig: config, Unmarshaler: kafka.DefaultMarshaler{},
+	}, logger)
+}

@@ -14,3 +14,11 @@ func OverPostgreSQL(db *stdsql.DB, logger watermill.LoggerAdapter) (message.Publ
 		SchemaAdapter: sql.DefaultPostgreSQLSchema{}, AutoInitializeSchema: true,
 	}, logger)
 }
+
+// FromPostgreSQL receives from a table, as a consumer group.
+func FromPostgreSQL(db *stdsql.DB, group string, logger watermill.LoggerAdapter) (message.Subscriber, error) {
+	return sql.NewSubscriber(db, sql.SubscriberConfig{
+		ConsumerGroup: group, SchemaAdapter: sql.DefaultPostgreSQLSchema{}, OffsetsAdapter: sql.DefaultPostgreSQLOffsetsAdapter{},
+		InitializeSchema: true,
+	}, logger)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/consistency"
+	"github.com/millrace-dev/millrace/httpapi"
 	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -45,12 +46,7 @@ func Routes(app *millrace.App, orders *repository.Repository[shop.Order], totals
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
 		order, err := orders.Execute(r.Context(), r.PathValue("id"), shop.Place("ada", 30))
-		if err != nil {
-			http.Error(w, "the order was not placed", http.StatusInternalServerError)
-			return
-		}
-		consistency.Set(w, order.Token()) // before the body
-		w.WriteHeader(http.StatusCreated)
+		httpapi.Write(w, r, err, httpapi.Reply{Status: http.StatusCreated, Token: order.Token()})
 	})
 	mux.Handle("GET /totals/", app.Consistent("totals", consistency.Config{})(totals))
 	return mux

@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/google/uuid"
+)
+
+// MaxBody is the largest body of a request that [Read] accepts, in bytes.
+const MaxBody = 1 << 20
+
+// Read decodes the body of a request, which is one JSON document. If it cannot, it replies with
+// status 400, or with 413 to a body of more than [MaxBody], and returns false.
+func Read(w http.ResponseWriter, r *http.Request, into any) bool {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody))
+	err := body.Decode(into)
+	if err == nil {
+		err = end(body)
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &tooLarge):
+		http.Error(w, fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
+	case errors.Is(err, io.EOF):
+		http.Error(w, "the body is empty, and must be JSON", http.StatusBadRequest)
+	default:
+		http.Error(w, "the body is not the JSON of this request: "+err.Error(), http.StatusBadRequest)
+	}
+	return false
+}
+
+// end returns an error if there is more in a body.
+func end(body *json.Decoder) error {
+	_, err := body.Token()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case errors.As(err, new(*http.MaxBytesError)):
+		return err
+	default:
+		return errors.New("there is more after the document")
+	}
+}
+
+// IdempotencyKey is the header with which clients mark a request that they may repeat.
+const IdempotencyKey = "Idempotency-Key"
+
+// space is the namespace of command ids. It never changes.
+var space = uuid.MustParse("5d6ac5fc-93b8-4a0e-a3ae-51ba21a4b8a1")
+
+// CommandID returns an id for repository.WithCommandID, or for something new that a request makes.
+// It is the same for each request with the same method, path, scope and [IdempotencyKey], and
+// differs otherwise. Without the header it is random, so a repeated request is a new one. The scope
+// is what else makes two requests different, such as the customer.
+func CommandID(r *http.Request, scope ...string) string {
+	key := r.Header.Get(IdempotencyKey)
+	if key == "" {
+		return uuid.NewString()
+	}
+	return uuid.NewSHA1(space, fmt.Appendf(nil, "%q %q %q %q", r.Method, r.URL.Path, scope, key)).String()
+}

@@ -1,0 +1,151 @@
+package receive_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/testjournal"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/receive"
+)
+
+// world is a receiver, and what it has stored.
+type world struct {
+	*receive.Receiver
+	db      *dynamotest.DB
+	journal *journal.Journal
+	logs    *watermill.CaptureLoggerAdapter
+}
+
+func receiver(t *testing.T, config receive.Config) world {
+	t.Helper()
+	w := world{db: dynamotest.New(t), logs: watermill.NewCaptureLogger()}
+	w.journal = testjournal.New(t, w.db.Client(), journal.Config{Layout: journal.Packed, Shards: 4})
+	p, err := publisher.NewPublisher(publisher.Config{Journal: w.journal}, nil)
+	require.NoError(t, err)
+	config.Publisher, config.Topic = p, "inbox"
+	w.Receiver, err = receive.New(config, w.logs)
+	require.NoError(t, err)
+	return w
+}
+
+// stored returns the messages that are stored under a key, with their metadata.
+func (w world) stored(t *testing.T) (all []*journal.Record) {
+	t.Helper()
+	for r, err := range w.journal.Tail(t.Context(), "inbox", time.Time{}) {
+		require.NoError(t, err)
+		all = append(all, r)
+	}
+	return all
+}
+
+func named(id, name string) *message.Message {
+	msg := message.NewMessage(id, []byte("{}"))
+	msg.Metadata.Set("name", name)
+	return msg
+}
+
+func TestMessagesOfUnknownNamesAreReportedOnce(t *testing.T) {
+	t.Parallel()
+	w := receiver(t, receive.Config{IgnoreUnknown: true, Names: []string{"Paid"}})
+	for range 3 {
+		require.NoError(t, w.Handle(named("1", "Refunded")))
+	}
+	require.NoError(t, w.Handle(named("2", "Paid")))
+	for i := range 1000 {
+		require.NoError(t, w.Handle(named("3", fmt.Sprint("other", i))))
+	}
+	assert.Equal(t, receive.Stats{Stored: 1, Ignored: 1003}, w.Stats())
+	assert.Len(t, w.stored(t), 1)
+	reported := w.logs.Captured()[watermill.InfoLogLevel]
+	require.Len(t, reported, 100, "the memory for names is bounded")
+	assert.Equal(t, "Refunded", reported[0].Fields["name"])
+}
+
+func TestAMessageIsStoredWithWhatItCarries(t *testing.T) {
+	t.Parallel()
+	w := receiver(t, receive.Config{Key: func(msg *message.Message) string { return msg.Metadata.Get("order") }})
+	msg := named("m-1", "Paid")
+	msg.Metadata.Set("order", "7")
+	msg.Metadata.Set("sequence_number", "12") // a key that the journal uses itself
+	require.NoError(t, w.Handle(msg))
+
+	stored := w.stored(t)
+	require.Len(t, stored, 1)
+	assert.Equal(t, "7", stored[0].Aggregate.Value)
+	assert.Equal(t, "m-1", stored[0].EventID)
+	assert.Equal(t, "Paid", stored[0].EventType)
+	assert.Equal(t, "12", stored[0].Metadata[receive.SourcePrefix+"sequence_number"])
+	assert.Equal(t, "12", msg.Metadata.Get("sequence_number"), "the message of the other Pub/Sub is not changed")
+}
+
+func TestKeysThatAreNoIDsAreReplaced(t *testing.T) {
+	t.Parallel()
+	long := string(make([]byte, 4000))
+	w := receiver(t, receive.Config{Key: func(*message.Message) string { return long }})
+	require.NoError(t, w.Handle(named("1", "Paid")))
+	require.NoError(t, w.Handle(named("2", "Paid")))
+	stored := w.stored(t)
+	require.Len(t, stored, 2)
+	assert.Len(t, stored[0].Aggregate.Value, 64)
+	assert.Equal(t, stored[0].Aggregate, stored[1].Aggregate, "they keep their order")
+}
+
+func TestAMessageWithoutAnIDIsRefused(t *testing.T) {
+	t.Parallel()
+	w := receiver(t, receive.Config{Pause: time.Millisecond})
+	require.ErrorIs(t, w.Handle(named("", "Paid")), receive.ErrNoID)
+	assert.Empty(t, w.stored(t))
+	assert.Equal(t, receive.Stats{Failed: 1}, w.Stats())
+}
+
+// The other Pub/Sub delivers a nacked message at once, so the pauses are ours.
+func TestPausesAfterFailuresGrowAndEnd(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := receiver(t, receive.Config{})
+		fail := func(ctx context.Context) time.Duration {
+			begin, msg := time.Now(), named("", "Paid")
+			msg.SetContext(ctx)
+			require.Error(t, w.Handle(msg))
+			return time.Since(begin)
+		}
+		first := fail(t.Context())
+		assert.InDelta(t, 1, first.Seconds(), 0.5)
+		var last time.Duration
+		for range 20 {
+			last = fail(t.Context())
+		}
+		assert.InDelta(t, 60, last.Seconds(), 30)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer stop()
+		assert.Less(t, fail(ctx), time.Second, "a pause ends with the context of the message")
+		require.NoError(t, w.Handle(named("1", "Paid")))
+		assert.InDelta(t, 1, fail(t.Context()).Seconds(), 0.5, "a success ends the row")
+	})
+}
+
+func TestASettingThatCannotWorkIsRefused(t *testing.T) {
+	t.Parallel()
+	w := receiver(t, receive.Config{})
+	p, err := publisher.NewPublisher(publisher.Config{Journal: w.journal}, nil)
+	require.NoError(t, err)
+	for field, config := range map[string]receive.Config{
+		"Publisher": {Topic: "inbox"}, "Topic": {Publisher: p}, "Pause": {Publisher: p, Topic: "inbox", Pause: time.Hour, MaxPause: time.Minute},
+	} {
+		var invalid *receive.ConfigError
+		_, err := receive.New(config, nil)
+		require.ErrorAs(t, err, &invalid)
+		assert.Equal(t, field, invalid.Field)
+	}
+}
