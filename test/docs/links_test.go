@@ -16,7 +16,7 @@ import (
 
 func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
 	t.Parallel()
-	for _, page := range append(pages(t), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md") {
+	for _, page := range append(pages(t), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md", "../SUPPORT.md") {
 		links := relativeLinks(read(t, page))
 		for _, link := range links {
 			assert.NoError(t, follow(page, link), "%s links to %s", page, link)
