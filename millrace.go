@@ -387,7 +387,9 @@ func (a *App) Components() iter.Seq2[string, any] {
 	}
 }
 
-func (a *App) addComponent(name string, of any) { a.components = append(a.components, component{name, of}) }
+func (a *App) addComponent(name string, of any) {
+	a.components = append(a.components, component{name, of})
+}
 
 // Running returns a channel that is closed when everything has started. Then the process has joined
 // the consumer groups of its handlers, so package groups finds them. There are two exceptions: read
