@@ -125,10 +125,12 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 	}
 	a.definitions = definitions
 	a.workers = append(a.workers, Service{Name: "process manager " + definition.Type(), Run: manager.Run})
-	a.fires = append(a.fires, func(ctx context.Context) error {
+	fire := func(ctx context.Context) error {
 		_, err := manager.Fire(ctx)
 		return err
-	})
+	}
+	a.fires = append(a.fires, fire)
+	a.managers = append(a.managers, a.managerOf(definition.Type(), config, fire))
 	a.addComponent(definition.Type(), manager)
 	return manager, nil
 }
@@ -146,6 +148,9 @@ func (a *App) prepareProcess(ctx context.Context, config *process.Config) error 
 	}
 	if config.Logger == nil {
 		config.Logger = a.config.Logger
+	}
+	if config.RetryAfter == 0 {
+		config.RetryAfter = 30 * time.Second
 	}
 	if config.Table == "" {
 		config.Table = a.config.Prefix + process.DefaultTable
@@ -292,12 +297,19 @@ func (a *App) newSubscriber(g Group, s settings) (*subscriber.Subscriber, error)
 	if err != nil {
 		return nil, err
 	}
-	if store, ok := config.Positions.(groups.Positions); ok {
-		a.mu.Lock()
-		a.external[g.Name] = store
-		a.mu.Unlock()
-	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.setExternal(g, config)
+	a.subscriberOf[g.Name], a.defers[g.Name] = sub, config.Failures.Defers()
 	return sub, nil
+}
+
+// setExternal records where the positions of a group are, if they are not in the journal's tables.
+// The caller holds mu.
+func (a *App) setExternal(g Group, config subscriber.Config) {
+	if store, ok := config.Positions.(groups.Positions); ok {
+		a.external[g.Name] = store
+	}
 }
 
 // configure returns the config of the subscriber of a group.

@@ -26,14 +26,14 @@
 //   - [App.Project]: a projection, which applies each event to a table exactly once.
 //   - [App.ProjectRows]: the same with one row for each aggregate, at a quarter of the cost.
 //   - [App.ProjectSQL]: a projection to an SQL database, which applies each event exactly once too.
-//   - [App.ReadModel] and [App.RowReadModel]: a read model that can be rebuilt while it serves
-//     queries.
+//   - [App.ReadModel], [App.RowReadModel], [App.SQLReadModel]: one that can be rebuilt while it
+//     serves queries.
 //   - [Process]: a process manager, which reacts to events with commands.
 //   - [App.Live]: a feed, which pushes changes to web pages.
 //   - [App.Serve] and [App.Add]: an HTTP server, or any other [Service].
 //
 // [App.CatchUp] does the work of handlers, projections, read models and process managers in a
-// process that does not run for long.
+// process that does not run for long. [App.Settle] waits in tests until all of it is done.
 //
 // # Tables
 //
@@ -82,8 +82,6 @@
 //     tracing.StepMiddleware. Correlation and causation ids pass from messages to events and
 //     commands also without them.
 //   - Health checks: [App.ReadyHandler].
-//   - Read models in an SQL database that can be rebuilt: a [Service] that runs
-//     readmodel.Model.Run.
 //   - Queries that show what their client has written: [App.Consistent].
 package millrace
 
@@ -263,7 +261,12 @@ type App struct {
 	// external has the positions outside of the journal's tables, by consumer group.
 	external map[string]groups.Positions
 	queried  []string // consumer groups of Consistent
-	sends    bool     // a process manager sends commands to Config.CommandTopic
+	// The following are for Settle. Subscribers include those of generations that run.
+	subscriberOf map[string]*subscriber.Subscriber // by consumer group
+	defers       map[string]bool                   // the groups that defer failed events
+	readModels   []liveModel
+	managers     []manager
+	sends        bool // a process manager sends commands to Config.CommandTopic
 
 	mu       sync.Mutex
 	started  bool
@@ -307,9 +310,11 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 		return nil, err
 	}
 	a := &App{
-		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, handling: newHandling(), jsonEvents: jsonEvents,
-		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{}, running: make(chan struct{}), stopped: make(chan struct{}),
+		config: config, client: client, journal: j, publisher: p, handling: newHandling(), jsonEvents: jsonEvents,
+		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{},
+		subscriberOf: map[string]*subscriber.Subscriber{}, defers: map[string]bool{}, running: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	a.groups = groups.New(j, groups.WithPositions(storedPositions{a}))
 	if a.router, err = a.newRouter(config.Logger); err != nil {
 		return nil, err
 	}
@@ -345,7 +350,7 @@ const closing = 2 * time.Second
 // Journal returns the journal.
 func (a *App) Journal() *journal.Journal { return a.journal }
 
-// Groups returns the operations on consumer groups.
+// Groups returns the operations on consumer groups, also on those of [App.ProjectSQL].
 func (a *App) Groups() *groups.Groups { return a.groups }
 
 // Publisher returns the publisher to the journal. The App closes it.
@@ -382,8 +387,8 @@ func (a *App) Components() iter.Seq2[string, any] {
 	}
 }
 
-func (a *App) addComponent(name string, value any) {
-	a.components = append(a.components, component{name, value})
+func (a *App) addComponent(name string, of any) {
+	a.components = append(a.components, component{name, of})
 }
 
 // Running returns a channel that is closed when everything has started. Then the process has joined

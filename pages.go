@@ -11,7 +11,6 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/live"
-	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // Live adds a feed, which pushes changes of a read model to clients, and returns it. If config
@@ -87,7 +86,7 @@ func (a *App) Consistent(group string, config consistency.Config) func(http.Hand
 // waitFor waits until a group has applied the events of a token, also of topics that it has not
 // joined yet.
 func (a *App) waitFor(ctx context.Context, group string, token aggregate.Token) error {
-	g := a.groupsOf(group)
+	g := a.groups
 	for _, v := range token {
 		if v.Version == 0 { // nothing was written
 			continue
@@ -122,14 +121,4 @@ func (a *App) hasGroups(queried ...string) error {
 			"or set Topics if another program runs the group", group, known)}
 	}
 	return nil
-}
-
-// groupsOf returns the operations on a group that can read its positions.
-func (a *App) groupsOf(group string) *groups.Groups {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if store := a.external[group]; store != nil {
-		return groups.New(a.journal, groups.WithPositions(store))
-	}
-	return a.groups
 }

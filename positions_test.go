@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // elsewhere is a store of positions that groups can read, as that of package sqlprojection.
@@ -32,7 +32,9 @@ func TestAGroupThatWasRefusedLeavesNoStoreOfPositionsBehind(t *testing.T) {
 	}
 
 	require.Error(t, audit(-1))
-	assert.Same(t, app.groups, app.groupsOf("audit"))
+	_, _, err = storedPositions{app}.Position(t.Context(), subscriber.GroupKey{Name: "audit"}, aggregate.ID{Type: "order", Value: "1"})
+	require.ErrorIs(t, err, groups.ErrExternalPositions)
 	require.NoError(t, audit(1))
-	assert.NotSame(t, app.groups, app.groupsOf("audit"))
+	_, _, err = storedPositions{app}.Position(t.Context(), subscriber.GroupKey{Name: "audit"}, aggregate.ID{Type: "order", Value: "1"})
+	require.NoError(t, err)
 }

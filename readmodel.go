@@ -89,7 +89,9 @@ func (a *App) readModel(ctx context.Context, config readmodel.Config, handler ge
 		}
 		return a.project(Group{Name: g.Group(), Topics: topics}, s, handle, router)
 	}
-	a.models = append(a.models, modelWiring(model, config.Forms, wire))
+	live := liveModel{model, config.Forms, topics}
+	a.readModels = append(a.readModels, live)
+	a.models = append(a.models, live.wiring(wire))
 	a.workers = append(a.workers, Service{Name: name, Run: func(ctx context.Context) error {
 		return model.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
 			router, err := a.newRouter(a.config.Logger)
@@ -99,36 +101,55 @@ func (a *App) readModel(ctx context.Context, config readmodel.Config, handler ge
 			if err := wire(ctx, g, router); err != nil {
 				return err
 			}
+			defer a.dropped(g.Group())
 			return router.Run(ctx)
 		})
 	}})
 	return model, nil
 }
 
-// modelWiring returns a function that adds the projections of the generations of a read model.
-func modelWiring(
-	model *readmodel.Model, forms []string, add func(context.Context, readmodel.Generation, *message.Router) error,
-) func(context.Context, *message.Router) error {
+// liveModel is a read model, with the forms that this program knows. No forms means all.
+type liveModel struct {
+	model  *readmodel.Model
+	forms  []string
+	topics []string
+}
+
+// generations returns the generations that this program consumes. A release that knows the form has
+// to consume the others.
+func (l liveModel) generations(ctx context.Context) ([]readmodel.Generation, error) {
+	generations, err := l.model.Generations(ctx)
+	return slices.DeleteFunc(generations.Live, func(g readmodel.Generation) bool {
+		return len(l.forms) > 0 && !slices.Contains(l.forms, g.Form)
+	}), err
+}
+
+// wiring returns a function that adds the projections of the generations.
+func (l liveModel) wiring(add func(context.Context, readmodel.Generation, *message.Router) error) func(context.Context, *message.Router) error {
 	return func(ctx context.Context, router *message.Router) (err error) {
 		defer func() {
 			if r := recover(); r != nil {
 				err = fmt.Errorf("read model: build panicked: %v", r)
 			}
 		}()
-		generations, err := model.Generations(ctx)
+		generations, err := l.generations(ctx)
 		if err != nil {
 			return err
 		}
-		for _, g := range generations.Live {
-			if len(forms) > 0 && !slices.Contains(forms, g.Form) {
-				continue // a release that knows the form has to consume it
-			}
+		for _, g := range generations {
 			if err := add(ctx, g, router); err != nil {
 				return fmt.Errorf("read model %s: %w", g, err)
 			}
 		}
 		return nil
 	}
+}
+
+// dropped forgets the subscriber of a generation that no longer runs.
+func (a *App) dropped(group string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.subscriberOf, group)
 }
 
 // project adds a projection to a router, which closes its subscriber.
@@ -144,5 +165,9 @@ func (a *App) project(g Group, s settings, handle message.NoPublishHandlerFunc, 
 	for _, topic := range g.Topics {
 		router.AddConsumerHandler(g.handlerName(topic), topic, sub, handle)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.subscriberOf[g.Name] = sub
+	a.setExternal(g, config)
 	return nil
 }

@@ -75,7 +75,7 @@ func (a *App) consumersOf(topic string) (names []string) {
 // removeFrom removes old commands of a topic if that is due. It logs an error, because the next
 // pass tries again. More reports whether some are left.
 func (a *App) removeFrom(ctx context.Context, topic string, handling []string) (more bool) {
-	trimmed, err := a.groupsOf(handling[0]).TrimDue(ctx, topic, groups.TrimOptions{Keep: a.config.CommandRetention, Groups: handling})
+	trimmed, err := a.groups.TrimDue(ctx, topic, groups.TrimOptions{Keep: a.config.CommandRetention, Groups: handling})
 	fields := watermill.LogFields{"topic": topic, "commands": trimmed.Events, "held_by": trimmed.HeldBy}
 	switch {
 	case errors.Is(err, groups.ErrNoGroups), err != nil && ctx.Err() != nil:

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// Projection returns the counts of a projection. *projection.Projection and *sqlprojection.Store
-// implement it.
+// Projection returns the counts of a projection. *projection.Projection, *sqlprojection.Projection
+// and *sqlprojection.Store implement it.
 type Projection interface {
 	Stats() projection.Stats
 }

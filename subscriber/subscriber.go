@@ -83,9 +83,9 @@ func newSubscriber(config Config, broadcast bool, logger watermill.LoggerAdapter
 // closes or crashes.
 //
 // Errors: [ErrEmptyTopic], *aggregate.InvalidIDError for a topic that is no valid aggregate type,
-// [*ConfigError] for the topic of the subscriber's own poison queue, [*PositionsError] if the group
-// has positions at another place, [ErrSubscriberClosed], journal.ErrTableMissing,
-// journal.ErrAccess.
+// [*ConfigError] for the topic of the subscriber's own poison queue, and for a topic whose
+// definition splits events while [Config.Positions] is set, [*PositionsError] if the group has
+// positions at another place, [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
 func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	if sub.isClosed() {
 		return nil, ErrSubscriberClosed
@@ -207,6 +207,13 @@ func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Memb
 	if policy := sub.config.Failures; policy.kind == poisonQueue && policy.topic == topic {
 		return checkpoint.Membership{}, &ConfigError{"Failures", fmt.Sprintf(
 			"has %q as the topic of the poison queue, and subscribes to it: each event that fails would create another one; use another topic", topic)}
+	}
+	_, own := sub.config.Positions.(*tablePositions)
+	for _, d := range sub.config.Definitions {
+		if !own && !sub.broadcast && d.Type() == topic && d.Splits() {
+			return checkpoint.Membership{}, &ConfigError{"Definitions", fmt.Sprintf("may split an event of %q into several messages, which have no "+
+				"position for Config.Positions: leave the definition out, and pass it to the projection, which handles the event as a whole", topic)}
+		}
 	}
 	switch inBurst := burstOf(ctx) != nil; {
 	case sub.broadcast && inBurst:

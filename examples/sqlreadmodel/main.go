@@ -13,21 +13,19 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/google/uuid"
 	_ "modernc.org/sqlite" // the program chooses the driver
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
 	"github.com/millrace-dev/millrace/repository"
-	"github.com/millrace-dev/millrace/subscriber"
-	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 type Account struct{ Balance int }
@@ -54,11 +52,10 @@ func main() {
 	ctx := context.Background()
 	client := must(dynamo.Client(ctx))
 	// creates the tables if they are missing
-	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}))
-	j := must(journal.Open(ctx, client, journal.Config{}))
-	accounts := must(repository.New(j, Accounts, repository.Config{}))
-	anna := must(accounts.Execute(ctx, uuid.NewString(), Deposit(100, 20)))
-	berta := must(accounts.Execute(ctx, uuid.NewString(), Deposit(7)))
+	app := must(millrace.Open(ctx, client, millrace.Config{
+		Journal: journal.Config{Layout: journal.Packed, Shards: 4}, Middleware: []message.HandlerMiddleware{failOnce},
+	}))
+	accounts := must(millrace.Repository(app, Accounts, repository.Config{}))
 
 	dir := must(os.MkdirTemp("", "sqlreadmodel"))
 	defer os.RemoveAll(dir)
@@ -70,52 +67,43 @@ func main() {
 	// that changes it.
 	store := must(sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite}))
 	check(store.CreateTable(ctx))
-	balances := must(store.React(
+	group := filepath.Base(dir)
+	check(app.ProjectSQL(millrace.Group{Name: group, Topics: []string{Accounts.Type()}}, store,
 		sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
 			_, err := tx.ExecContext(ctx, `INSERT INTO balances (account, balance) VALUES (?, ?)
 				ON CONFLICT (account) DO UPDATE SET balance = balance + excluded.balance`, r.Aggregate.Value, e.Amount)
 			return err
 		}),
 	))
+	stop := must(app.Start(ctx))
 
-	group := filepath.Base(dir)
-	sub := must(subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: group, Positions: store}, nil))
-	router := must(message.NewRouter(message.RouterConfig{}, watermill.NopLogger{}))
-	var done sync.WaitGroup
-	done.Add(2)
-	failed := false
-	router.AddConsumerHandler("balances", Accounts.Type(), sub, func(msg *message.Message) error {
-		if err := balances(msg); err != nil {
-			return err
-		}
-		switch id, number, _ := subscriber.AggregateFromContext(msg.Context()); {
-		case id == berta.ID && !failed:
-			failed = true
-			// The message is delivered again, and counts once.
-			return errors.New("after the commit")
-		case id == anna.ID && number == anna.Version, id == berta.ID && number == berta.Version:
-			done.Done()
-		}
-		return nil
-	})
-	ended := make(chan error, 1)
-	go func() { ended <- router.Run(ctx) }()
-	done.Wait()
-
-	balance := func(id aggregate.ID) (n int) {
-		check(db.QueryRowContext(ctx, "SELECT balance FROM balances WHERE account = ?", id.Value).Scan(&n))
+	waiting, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	// balance returns a balance that includes what the client has written.
+	balance := func(written repository.Aggregate[Account]) (n int) {
+		check(app.Groups().WaitApplied(waiting, group, written.ID, written.Version))
+		check(db.QueryRowContext(ctx, "SELECT balance FROM balances WHERE account = ?", written.ID.Value).Scan(&n))
 		return n
 	}
-	fmt.Println("anna has", balance(anna.ID), "and berta", balance(berta.ID))
+	anna := must(accounts.Execute(ctx, uuid.NewString(), Deposit(100, 20)))
+	berta := must(accounts.Execute(ctx, uuid.NewString(), Deposit(7)))
+	fmt.Println("anna has", balance(anna), "and berta", balance(berta))
+	berta = must(accounts.Execute(ctx, berta.ID.Value, Deposit(5)))
+	fmt.Println("berta reads that she has", balance(berta))
+	check(stop())
+}
 
-	now := must(accounts.Execute(ctx, berta.ID.Value, Deposit(5)))
-	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	check(groups.New(j, groups.WithPositions(store)).WaitApplied(waiting, group, now.ID, now.Version))
-	fmt.Println("berta reads that she has", balance(berta.ID))
-
-	check(router.Close())
-	check(<-ended)
+// failOnce fails after the first event was applied. So its message is delivered again, and counts
+// once.
+func failOnce(next message.HandlerFunc) message.HandlerFunc {
+	var failed atomic.Bool
+	return func(msg *message.Message) ([]*message.Message, error) {
+		produced, err := next(msg)
+		if err == nil && !failed.Swap(true) {
+			err = errors.New("after the commit")
+		}
+		return produced, err
+	}
 }
 
 func must[T any](v T, err error) T { check(err); return v }

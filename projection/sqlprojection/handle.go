@@ -26,7 +26,7 @@ func (s *Store) Handle(apply func(ctx context.Context, tx *sql.Tx, msg *message.
 		if apply == nil {
 			return &ConfigError{"the function passed to Handle is nil"}
 		}
-		return s.once(msg, func(ctx context.Context, tx *sql.Tx) error { return apply(ctx, tx, msg) })
+		return s.once(msg, new(counters), func(ctx context.Context, tx *sql.Tx) error { return apply(ctx, tx, msg) })
 	})
 }
 
@@ -42,8 +42,8 @@ func reasoned(handle message.NoPublishHandlerFunc) message.NoPublishHandlerFunc 
 	}
 }
 
-// once runs apply unless its effects were committed before.
-func (s *Store) once(msg *message.Message, apply func(context.Context, *sql.Tx) error) error {
+// once runs apply unless its effects were committed before. It counts in the store, and in own.
+func (s *Store) once(msg *message.Message, own *counters, apply func(context.Context, *sql.Tx) error) error {
 	position, ok := subscriber.PositionFromContext(msg.Context())
 	if !ok {
 		return reaction.NoPosition(msg)
@@ -53,6 +53,7 @@ func (s *Store) once(msg *message.Message, apply func(context.Context, *sql.Tx) 
 			return err
 		}
 		s.stats.applied.Add(1)
+		own.applied.Add(1)
 		return nil
 	})
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -52,61 +55,85 @@ func On[E interface{ EventType() string }](react func(ctx context.Context, tx *s
 //
 // Errors: [*ConfigError]. The errors of the handler are those of Handle and of the codec.
 func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, error) {
-	return s.ReactWith(nil, reactions...)
+	p, err := s.Project(nil, reactions...)
+	if err != nil {
+		return nil, err
+	}
+	return p.Handle, nil
 }
 
-// ReactWith is like [Store.React], with definitions for a store whose [Config].Definitions are left
-// out.
-func (s *Store) ReactWith(definitions []aggregate.AnyDefinition, reactions ...Reaction) (message.NoPublishHandlerFunc, error) {
-	today := s.history
+// Projection applies events to the database with reactions. [Store.Project] makes one. It is safe
+// for concurrent use.
+type Projection struct {
+	store     *Store
+	history   history.History
+	reactions map[string]Reaction
+	stats     counters
+}
+
+// Project returns a projection, which counts its own events. Definitions are for a store whose
+// [Config].Definitions are left out. Errors: [*ConfigError].
+func (s *Store) Project(definitions []aggregate.AnyDefinition, reactions ...Reaction) (*Projection, error) {
+	p := &Projection{store: s, history: s.history, reactions: map[string]Reaction{}}
 	if len(s.config.Definitions) == 0 {
 		var err error
-		if today, err = history.New(s.config.Codec, definitions); err != nil {
+		if p.history, err = history.New(s.config.Codec, definitions); err != nil {
 			return nil, &ConfigError{err.Error()}
 		}
 	}
-	byType := map[string]Reaction{}
 	for i, r := range reactions {
 		if r.eventType == "" {
 			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type: pass On a function of an event struct whose zero value returns its EventType", i+1)}
 		}
-		if _, taken := byType[r.eventType]; taken {
+		if _, taken := p.reactions[r.eventType]; taken {
 			return nil, &ConfigError{fmt.Sprintf("two reactions to %q: make one of them", r.eventType)}
 		}
-		byType[r.eventType] = r
+		p.reactions[r.eventType] = r
 	}
-	return reasoned(func(msg *message.Message) error {
-		record, ok := subscriber.RecordFromContext(msg.Context())
+	return p, nil
+}
+
+// EventTypes returns the types of the events that have a reaction, in alphabetical order.
+func (p *Projection) EventTypes() []string { return slices.Sorted(maps.Keys(p.reactions)) }
+
+// Stats returns the counts of the projection, as [Store.Stats] does for all handlers of the store.
+func (p *Projection) Stats() projection.Stats { return p.stats.read() }
+
+// Handle handles a message, as the handler of [Store.React] does.
+func (p *Projection) Handle(msg *message.Message) error { return reasoned(p.handle)(msg) }
+
+func (p *Projection) handle(msg *message.Message) error {
+	record, ok := subscriber.RecordFromContext(msg.Context())
+	if !ok {
+		return reaction.NoPosition(msg)
+	}
+	events, err := p.history.Today(record)
+	if err != nil {
+		return err
+	}
+	var applies []func(context.Context, *sql.Tx) error
+	for _, event := range events {
+		r, ok := p.reactions[event.EventType]
 		if !ok {
-			return reaction.NoPosition(msg)
+			continue
 		}
-		events, err := today.Today(record)
+		apply, err := r.decode(p.history.Codec(event.Aggregate.Type), event)
 		if err != nil {
 			return err
 		}
-		var applies []func(context.Context, *sql.Tx) error
-		for _, event := range events {
-			r, ok := byType[event.EventType]
-			if !ok {
-				continue
-			}
-			apply, err := r.decode(today.Codec(event.Aggregate.Type), event)
-			if err != nil {
+		applies = append(applies, apply)
+	}
+	if len(applies) == 0 {
+		p.stats.ignored.Add(1)
+		p.store.stats.ignored.Add(1)
+		return nil
+	}
+	return p.store.once(msg, &p.stats, func(ctx context.Context, tx *sql.Tx) error {
+		for _, apply := range applies {
+			if err := apply(ctx, tx); err != nil {
 				return err
 			}
-			applies = append(applies, apply)
 		}
-		if len(applies) == 0 {
-			s.stats.ignored.Add(1)
-			return nil
-		}
-		return s.once(msg, func(ctx context.Context, tx *sql.Tx) error {
-			for _, apply := range applies {
-				if err := apply(ctx, tx); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}), nil
+		return nil
+	})
 }

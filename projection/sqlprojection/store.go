@@ -26,12 +26,16 @@ type Store struct {
 
 type counters struct{ applied, ignored atomic.Uint64 }
 
+func (c *counters) read() projection.Stats {
+	return projection.Stats{Applied: c.applied.Load(), Ignored: c.ignored.Load()}
+}
+
 // Stats returns the counts of all handlers of the store since it was made. Applied counts events
 // whose transactions were committed, and Ignored events without a reaction in [Store.React].
 // Dropped is always 0. An event whose commit is not known to have succeeded, because the reply was
 // lost, is not counted.
 func (s *Store) Stats() projection.Stats {
-	return projection.Stats{Applied: s.stats.applied.Load(), Ignored: s.stats.ignored.Load()}
+	return s.stats.read()
 }
 
 var _ subscriber.PositionStore = (*Store)(nil)

@@ -37,12 +37,14 @@ func TestATermEndsAfterFourWeeks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
-	account, err := accounts.Execute(ctx, "42", Deposit(100))
+	_, err = accounts.Execute(ctx, "42", Deposit(100))
 	require.NoError(t, err)
-	require.NoError(t, app.Groups().WaitToken(ctx, "term", account.Token())) // the timeout is set
+	require.NoError(t, app.Settle(ctx)) // the timeout is set
 	db.Clock().Advance(28 * 24 * time.Hour)
-	_, err = terms.WaitEnded(ctx, "42")
+	require.NoError(t, app.Settle(ctx)) // it has fired
+	ended, err := terms.Repository().Load(ctx, "42")
 	require.NoError(t, err)
+	assert.True(t, ended.State.Over)
 	require.NoError(t, stop())
 }
 

@@ -1,9 +1,12 @@
 package sqlsuite_test
 
 import (
+	"context"
+	"database/sql"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,6 +14,10 @@ import (
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/consistency"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/projection/sqlprojection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -72,10 +79,81 @@ func TestAHandlerOfPositionsGetsNoSplitEvents(t *testing.T) {
 
 		config := w.config(w.j, w.store)
 		config.Definitions = []aggregate.AnyDefinition{splitAccounts}
-		w.write("x", 0, PaidTwice{1, 2})
-		_, messages := w.subscribe(config)
-		err = w.react(w.noting())(next(t, messages))
-		require.ErrorIs(t, err, subscriber.ErrNoPosition)
-		require.ErrorContains(t, err, "part 1/2")
+		sub, err := subscriber.NewSubscriber(config, nil)
+		require.NoError(t, err, "it may be for other topics")
+		var below *subscriber.ConfigError
+		_, err = sub.Subscribe(t.Context(), topic)
+		require.ErrorAs(t, err, &below)
+		assert.Equal(t, "Definitions", below.Field)
 	})
+}
+
+// The App knows the positions in the database, and observes each projection.
+func TestAnAppOperatesItsSQLProjections(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d database) {
+		w := setup(t, d)
+		app, err := millrace.Open(t.Context(), w.client, millrace.Config{ExistingTables: true})
+		require.NoError(t, err)
+		_, err = millrace.Repository(app, splitAccounts, repository.Config{})
+		require.NoError(t, err)
+		require.NoError(t, app.ProjectSQL(totals, w.store, w.noting()))
+		require.NoError(t, app.ProjectSQL(millrace.Group{Name: "none", Topics: []string{topic}}, w.store,
+			sqlprojection.On(func(context.Context, *sql.Tx, Noted, *journal.Record) error { return nil })))
+		stop, err := app.Start(t.Context())
+		require.NoError(t, err)
+		w.write("x", 0, PaidTwice{1, 2}, Deposited{4})
+		require.NoError(t, app.Settle(t.Context()))
+		position, err := app.Groups().Position(t.Context(), "totals", account("x"))
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, position)
+		stats := map[string]projection.Stats{}
+		for name, c := range app.Components() {
+			if p, ok := c.(*sqlprojection.Projection); ok {
+				stats[name] = p.Stats()
+			}
+		}
+		assert.Equal(t, map[string]projection.Stats{"totals": {Applied: 2}, "none": {Ignored: 2}}, stats)
+		require.NoError(t, stop())
+	})
+}
+
+func TestAnAppRebuildsAReadModelInAnSQLDatabase(t *testing.T) {
+	t.Parallel()
+	w := setup(t, newSQLite(t))
+	app, err := millrace.Open(t.Context(), w.dynamo, millrace.Config{Journal: w.j.Config()})
+	require.NoError(t, err)
+	_, err = millrace.Repository(app, splitAccounts, repository.Config{})
+	require.NoError(t, err)
+	config := readmodel.Config{Name: "sums", Topics: []string{topic}, Refresh: 20 * time.Millisecond, MaxAge: -1}
+	_, err = app.SQLReadModel(t.Context(), config, nil, nil)
+	require.ErrorAs(t, err, new(*millrace.ConfigError))
+	model, err := app.SQLReadModel(t.Context(), config, w.store, func(ctx context.Context, g readmodel.Generation) ([]sqlprojection.Reaction, error) {
+		table := g.Table("sums")
+		_, err := w.db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table+" (id TEXT PRIMARY KEY, sum BIGINT)")
+		return []sqlprojection.Reaction{sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
+			_, err := tx.ExecContext(ctx, "INSERT INTO "+table+" VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET sum = sum + excluded.sum", r.Aggregate.Value, e.Amount)
+			return err
+		})}, err
+	})
+	require.NoError(t, err)
+	stop, err := app.Start(t.Context())
+	require.NoError(t, err)
+	w.write("x", 0, PaidTwice{1, 2}, Deposited{4})
+	require.NoError(t, app.Settle(t.Context()))
+	next, err := model.Begin(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, model.CatchUp(t.Context(), next, nil))
+	require.NoError(t, model.Switch(t.Context(), next))
+	w.write("x", 2, Deposited{8})
+	require.NoError(t, app.Settle(t.Context()))
+	generations, err := model.Generations(t.Context())
+	require.NoError(t, err)
+	require.Len(t, generations.Live, 2)
+	for _, g := range generations.Live {
+		var sum int
+		require.NoError(t, w.db.QueryRowContext(t.Context(), "SELECT sum FROM "+g.Table("sums")+" WHERE id = 'x'").Scan(&sum))
+		assert.Equal(t, 15, sum, g.String())
+	}
+	require.NoError(t, stop())
 }

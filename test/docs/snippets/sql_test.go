@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -67,19 +68,25 @@ func TestAnAppHasTotalsInASQLDatabase(t *testing.T) {
 	store, err := sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite})
 	check(err)
 	check(store.CreateTable(t.Context()))
-	app, err := millrace.Open(t.Context(), b.client, millrace.Config{ExistingTables: true})
+	app, err := millrace.Open(t.Context(), b.client, millrace.Config{Journal: b.j.Config()})
 	check(err)
 	totalsOfApp(app, store)
+	model := totalsReadModel(t.Context(), app, db, store)
 	stop, err := app.Start(t.Context())
 	check(err)
 
 	account := b.write(t.Context(), "alice")
 	waitForTotal(t.Context(), b.j, store, account)
+	check(app.Settle(t.Context()))
 
+	serving, err := model.Serving(t.Context())
+	check(err)
 	check(stop())
-	var total int
-	check(db.QueryRowContext(t.Context(), "SELECT total FROM accounts WHERE id = 'alice'").Scan(&total))
-	assert.Equal(t, 100, total)
+	for _, table := range []string{"accounts", serving.Table("totals")} {
+		var total int
+		check(db.QueryRowContext(t.Context(), "SELECT total FROM "+table+" WHERE id = 'alice'").Scan(&total))
+		assert.Equal(t, 100, total, table)
+	}
 }
 
 func totalsOfApp(app *millrace.App, store *sqlprojection.Store) {
@@ -89,6 +96,23 @@ func totalsOfApp(app *millrace.App, store *sqlprojection.Store) {
 			return err
 		}),
 	))
+}
+
+func totalsReadModel(ctx context.Context, app *millrace.App, db *sql.DB, store *sqlprojection.Store) *readmodel.Model {
+	model, err := app.SQLReadModel(ctx, readmodel.Config{Name: "totals", Topics: []string{"account"}}, store,
+		func(ctx context.Context, g readmodel.Generation) ([]sqlprojection.Reaction, error) {
+			table := g.Table("totals")
+			_, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table+" (id TEXT PRIMARY KEY, total INTEGER NOT NULL)")
+			return []sqlprojection.Reaction{
+				sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
+					_, err := tx.ExecContext(ctx, "INSERT INTO "+table+` VALUES ($1, $2)
+						ON CONFLICT (id) DO UPDATE SET total = total + excluded.total`, r.Aggregate.Value, e.Amount)
+					return err
+				}),
+			}, err
+		})
+	check(err)
+	return model
 }
 
 func totals(ctx context.Context, db *sql.DB, j *journal.Journal, router *message.Router) *sqlprojection.Store {
