@@ -49,8 +49,8 @@ func (g Group) validate() error {
 }
 
 // Repository adds a repository on the App's journal, and returns it. Its definition upcasts the
-// events of its aggregates for everything that is added later. If config leaves Logger out, it is
-// the logger of the App.
+// events of its aggregates for everything that is added later. If config leaves them out, Logger
+// and Middleware are those of the App.
 //
 // Errors: [*ConfigError] if the App already has a definition of the same type, or a handler of its
 // events; [ErrStarted]; the errors of repository.New.
@@ -60,6 +60,9 @@ func Repository[S any](a *App, definition aggregate.Definition[S], config reposi
 	}
 	if config.Logger == nil {
 		config.Logger = a.config.Logger
+	}
+	if config.Middleware == nil {
+		config.Middleware = a.config.CommitMiddleware
 	}
 	r, err := repository.New(a.journal, definition, config)
 	if err != nil {

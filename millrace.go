@@ -78,17 +78,15 @@
 // # Related packages
 //
 //   - Metrics: metrics.Collectors returns the collectors of everything that was added to an App.
-//   - Traces: set Config.Middleware to tracing.Middleware, and process.Config.Middleware to
-//     tracing.StepMiddleware. Correlation and causation ids pass from messages to events and
-//     commands also without them.
+//   - Traces: set Config.Middleware to tracing.Middleware, Config.CommitMiddleware to
+//     tracing.CommitMiddleware, and process.Config.Middleware to tracing.StepMiddleware.
+//     Correlation and causation ids pass from messages to events and commands also without them.
 //   - Health checks: [App.ReadyHandler].
 //   - Queries that show what their client has written: [App.Consistent].
 package millrace
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"sync"
 	"sync/atomic"
@@ -106,6 +104,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 	"github.com/millrace-dev/millrace/wakeup"
@@ -159,6 +158,10 @@ type Config struct {
 	// subscriber.NackReason outside of them and Watermill's Recoverer inside. The subscriber logs
 	// the error of a handler with its event, so the router does not. Default: none.
 	Middleware []message.HandlerMiddleware
+
+	// CommitMiddleware wraps the calls of all repositories of the App that have no middleware of
+	// their own, and their transactions, such as tracing.CommitMiddleware. Default: none.
+	CommitMiddleware repository.Middleware
 
 	// HandlerTimeout is the time that handlers have to finish when the App stops. Default: 5
 	// seconds.
@@ -214,20 +217,6 @@ func (c Config) validate() error {
 	}
 	return nil
 }
-
-// ConfigError reports an invalid setting or argument. Field names it, and Reason says why.
-type ConfigError struct{ Field, Reason string }
-
-func (e *ConfigError) Error() string { return fmt.Sprintf("millrace: %s %s", e.Field, e.Reason) }
-
-// Errors of this package, for errors.Is. [*ConfigError] is for errors.As.
-var (
-	// ErrStarted reports that the App runs or has run, also in bursts. An App runs once, or only in
-	// bursts; add everything before.
-	ErrStarted = errors.New("the app has been started, or has run a burst: open another App")
-	// ErrNotRunning reports that the App has not started yet, is stopping, or has stopped.
-	ErrNotRunning = errors.New("the app does not run")
-)
 
 // App is the wiring of one process. One goroutine adds everything before [App.Run]. After that an
 // App is safe for concurrent use.

@@ -77,6 +77,10 @@ type Config struct {
 	// are only busy. Default: 50.
 	MaxAttempts int
 
+	// Middleware, if set, wraps each Execute and Save, and each Execute of a [Transaction] whose
+	// first participant with a middleware is of this repository. Default: none.
+	Middleware Middleware
+
 	// Logger receives reports of snapshots that a commit did not store or a load could not use, and
 	// of events that [SkipUnknown] skipped. Default: none.
 	Logger watermill.LoggerAdapter

@@ -62,6 +62,23 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	if decide == nil {
 		return Aggregate[S]{}, fmt.Errorf("execute on %s: %w", name, ErrNilDecision)
 	}
+	if r.config.Middleware == nil {
+		return r.execute(ctx, name, decide, given)
+	}
+	call := &Call{Aggregates: []aggregate.ID{name}}
+	return r.wrapped(ctx, call, func(ctx context.Context) (a Aggregate[S], last aggregate.Events[S], err error) {
+		a, err = r.execute(ctx, name, func(state S) (events aggregate.Events[S], err error) {
+			call.Decisions++
+			events, err = decide(state)
+			last = events
+			return events, err
+		}, given)
+		return a, last, err
+	})
+}
+
+// execute is Execute without the middleware.
+func (r *Repository[S]) execute(ctx context.Context, name aggregate.ID, decide aggregate.Decision[S], given []Option) (Aggregate[S], error) {
 	options, err := optionsOf(given)
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)

@@ -70,6 +70,7 @@ type participant interface {
 	id() aggregate.ID
 	journal() *engine.Engine
 	maxAttempts() int
+	middleware() Middleware
 	// check returns the error of an invalid id or option.
 	check() error
 
@@ -104,6 +105,7 @@ type participant interface {
 func (p *Participant[S]) id() aggregate.ID        { return p.name }
 func (p *Participant[S]) journal() *engine.Engine { return p.repository.journal }
 func (p *Participant[S]) maxAttempts() int        { return p.repository.config.MaxAttempts }
+func (p *Participant[S]) middleware() Middleware  { return p.repository.config.Middleware }
 func (p *Participant[S]) check() error            { return p.invalid }
 func (p *Participant[S]) isForVersion() bool      { return p.expected != nil }
 

@@ -47,6 +47,17 @@ func (r *Repository[S]) Save(
 	if err := r.check(a); err != nil {
 		return a, err
 	}
+	if r.config.Middleware == nil {
+		return r.save(ctx, a, events, given)
+	}
+	return r.wrapped(ctx, &Call{Aggregates: []aggregate.ID{a.ID}}, func(ctx context.Context) (Aggregate[S], aggregate.Events[S], error) {
+		next, err := r.save(ctx, a, events, given)
+		return next, events, err
+	})
+}
+
+// save is Save without the middleware.
+func (r *Repository[S]) save(ctx context.Context, a Aggregate[S], events aggregate.Events[S], given []Option) (Aggregate[S], error) {
 	options, err := optionsOf(given)
 	if err == nil {
 		err = options.conflict(a.ID, a.Version)

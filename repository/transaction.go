@@ -74,6 +74,14 @@ func (tx *Transaction) Execute(ctx context.Context, decide func() error, given .
 	if decide == nil {
 		return fmt.Errorf("execute on %s: %w", tx.all, ErrNilDecision)
 	}
+	if middleware := tx.all.middleware(); middleware != nil {
+		return tx.wrapped(ctx, middleware, decide, func(ctx context.Context, decide func() error) error { return tx.execute(ctx, decide, options) })
+	}
+	return tx.execute(ctx, decide, options)
+}
+
+// execute is Execute of valid participants, without the middleware.
+func (tx *Transaction) execute(ctx context.Context, decide func() error, options options) error {
 	e := &joint{all: tx.all, journal: tx.all[0].journal(), decide: decide, options: options}
 	if err := untilKnown(ctx, e, options.commandID, e.journal.Config.RetryBudget); err != nil {
 		for _, p := range tx.all {

@@ -1,6 +1,7 @@
 // Package tracing adds OpenTelemetry spans to commits and to the handling of events. It links the
 // two: from a failed handler you can find the command that led to its event.
 //
+//	millrace.Config{CommitMiddleware: tracing.CommitMiddleware(tracing.Config{})} // all of an App
 //	traced := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
 //	joint := tracing.NewTransaction(&tx, tracing.Config{})      // a span of Execute
 //	events := tracing.NewPublisher(pub, tracing.Config{})       // spans of Publish

@@ -10,6 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
@@ -149,4 +150,35 @@ func ExampleContextWithTrace() {
 	}
 
 	// Output: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+}
+
+// One option adds spans to all commits of an App.
+func ExampleCommitMiddleware() {
+	spans := tracetest.NewInMemoryExporter()
+	config := tracing.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)), Propagator: propagation.TraceContext{}}
+	ctx := context.Background()
+	app, err := millrace.Open(ctx, dynamotest.Open().Client(), millrace.Config{
+		Journal:          journal.Config{Layout: journal.Packed, Shards: 4},
+		Middleware:       []message.HandlerMiddleware{tracing.Middleware(config)},
+		CommitMiddleware: tracing.CommitMiddleware(config),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accounts, err := millrace.Repository(app, Accounts, repository.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := accounts.Execute(ctx, "42", events(Deposited{100})); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, span := range spans.GetSpans() {
+		fmt.Println(span.Name)
+	}
+
+	// Output:
+	// commit account
 }

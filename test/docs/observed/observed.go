@@ -46,8 +46,10 @@ func OpenTelemetry(app *millrace.App, exporter metric.Exporter) (*metric.MeterPr
 func Trace(provider trace.TracerProvider) (millrace.Config, process.Config) {
 	otel.SetTracerProvider(provider)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
-	return millrace.Config{Middleware: []message.HandlerMiddleware{tracing.Middleware(tracing.Config{})}},
-		process.Config{Middleware: tracing.StepMiddleware(tracing.Config{})} // of each manager
+	return millrace.Config{
+		Middleware:       []message.HandlerMiddleware{tracing.Middleware(tracing.Config{})},
+		CommitMiddleware: tracing.CommitMiddleware(tracing.Config{}), // of all repositories
+	}, process.Config{Middleware: tracing.StepMiddleware(tracing.Config{})} // of each manager
 }
 
 // Logger logs what an App does.
