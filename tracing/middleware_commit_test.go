@@ -69,10 +69,11 @@ func TestTheMiddlewareMakesTheSpansOfTheWrappers(t *testing.T) {
 			}
 			want := span(func(w *world) executor { return w.accounts })
 			got := span(func(w *world) executor {
-				return testjournal.Repository(t, w.journal, Accounts, repository.Config{MaxAttempts: 3, Middleware: tracing.CommitMiddleware(w.config)})
+				config := repository.Config{MaxAttempts: 3, Middleware: tracing.CommitMiddleware(w.config)}
+				return testjournal.Repository(t, w.journal, Accounts, config)
 			})
 			attributes := slices.DeleteFunc(slices.Clone(want.Attributes()), func(a attribute.KeyValue) bool {
-				return a == attribute.Int("millrace.commit.decisions", 0) // the middleware leaves it out
+				return a == attribute.Int("millrace.commit.decisions", 0) // it leaves this out
 			})
 			assert.ElementsMatch(t, attributes, got.Attributes())
 			assert.Equal(t, want.Status(), got.Status())
