@@ -212,7 +212,8 @@ func TestAllRowsAreReadOverManyRequests(t *testing.T) {
 		count++
 	}
 	assert.Equal(t, 25, count)
-	for range l.All(t.Context(), ofAnna(nil)) {
+	for _, err := range l.All(t.Context(), ofAnna(nil)) {
+		require.NoError(t, err)
 		break
 	}
 	for _, err := range l.All(t.Context(), projection.Query{}) {
@@ -281,8 +282,8 @@ func TestAReaderHidesPositionsAndRowsThatNoReactionHasWritten(t *testing.T) {
 		page, err = reader.Page(t.Context(), projection.Query{Partition: empty})
 		require.NoError(t, err)
 		assert.Empty(t, page.Rows)
-		for range reader.All(t.Context(), projection.Query{Partition: empty}) {
-			assert.Fail(t, "a row")
+		for _, err := range reader.All(t.Context(), projection.Query{Partition: empty}) {
+			assert.Fail(t, "a row", err)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/lib/pq"
+	_ "github.com/lib/pq" // the driver
 )
 
 // ErrNone reports that no PostgreSQL is installed.
