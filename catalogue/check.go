@@ -28,7 +28,7 @@ func (a about) subject() subject {
 type check struct {
 	*Catalogue
 	now        map[subject]*entry
-	had        map[subject]bool
+	had        map[subject]*entry
 	difference *Difference
 	missing    map[string]bool // aggregate types that were reported as missing
 }
@@ -102,7 +102,7 @@ func folderOf(file string) string {
 // alone.
 func (c *check) renamedTo(old *entry) (name string) {
 	for s, e := range c.now {
-		if s.kind != event || s.owner != old.Aggregate || e.Kind != event || c.had[s] || e.Codec != old.Codec {
+		if s.kind != event || s.owner != old.Aggregate || e.Kind != event || c.had[s] != nil || e.Codec != old.Codec {
 			continue
 		}
 		if len(differences(old.schema, c.standalone(e))) == 0 {
@@ -116,9 +116,7 @@ func (c *check) renamedTo(old *entry) (name string) {
 }
 
 func (c *check) event(old, now *entry) {
-	name := old.Event
-	version := fmt.Sprintf("give the changed type the name %q and add aggregate.Upcast(%q, func(old %s) %s { ... }) to Definition.WithUpcasters",
-		nextVersion(name), name, oldTypeName(old), bareTypeName(now.GoType))
+	version := newVersion(old, now)
 	if old.Codec != now.Codec {
 		c.breaks(old, "", fmt.Sprintf("the codec was %s and is %s", old.Codec, now.Codec),
 			"stored events can only be decoded by the codec that wrote them",
@@ -126,6 +124,12 @@ func (c *check) event(old, now *entry) {
 		return
 	}
 	c.payload(old, differences(old.schema, c.standalone(now)), "stored events", version)
+}
+
+// newVersion says how to make a new version of an event type.
+func newVersion(old, now *entry) string {
+	return fmt.Sprintf("give the changed type the name %q and add aggregate.Upcast(%q, func(old %s) %s { ... }) to Definition.WithUpcasters",
+		nextVersion(old.Event), old.Event, oldTypeName(old), bareTypeName(now.GoType))
 }
 
 // payload reports differences that stored payloads do not allow. Version says how to make a new
@@ -165,51 +169,6 @@ func (d diff) where() string {
 
 // lastName returns the name of the last field of a path.
 func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
-
-// upcaster checks an event that an upcaster reads now, or has read before.
-func (c *check) upcaster(old, now *entry) {
-	if now.Kind != upcaster {
-		return
-	}
-	if old.Kind == upcaster {
-		if !slices.Equal(old.UpcastTo, now.UpcastTo) {
-			c.note(old, fmt.Sprintf("its upcaster returned %s and returns %s", list(old.UpcastTo), list(now.UpcastTo)),
-				"snapshots and read models were stored with the former result",
-				"increase repository.Config.SnapshotSchema and rebuild the read models")
-		}
-		return
-	}
-	read := now
-	if now.Renames {
-		read = c.now[subject{event, now.Aggregate, now.UpcastTo[0], 0}]
-	}
-	if read == nil || read.schema.Protobuf == nil && read.Codec != "json" || read.GoType == "" {
-		return
-	}
-	if read.Kind == event {
-		if read.Codec == old.Codec {
-			c.payload(old, differences(old.schema, c.standalone(read)), "stored events", fmt.Sprintf(
-				"use aggregate.Upcast(%q, func(old %s) %s { ... }) in place of aggregate.Rename", old.Event, oldTypeName(old), bareTypeName(read.GoType)))
-		}
-		return
-	}
-	if read.Codec != "json" || old.Codec != "json" {
-		return
-	}
-	for _, d := range readDifferences(old.schema, c.standalone(read)) {
-		switch field := d.where(); d.kind {
-		case added, addedOptional:
-			c.breaks(old, d.field, "its upcaster reads "+field, "stored events lack this field, so it has its zero value",
-				"read the fields that stored events have; "+old.file+" lists them")
-		case retyped:
-			c.breaks(old, d.field, "its upcaster reads "+field+" as "+d.new, "stored events have "+d.old,
-				"read it with the type that stored events have")
-		case nowNotNull:
-			c.breaks(old, d.field, "its upcaster reads "+field+" as a type without null", "stored events may have null, which cannot be decoded",
-				"read it as a pointer")
-		}
-	}
-}
 
 // state reports a changed state. It breaks nothing, since loads can replay the events.
 func (c *check) state(old, now *entry) {

@@ -111,7 +111,9 @@ func (c *comparison) compare(path string, old, current *schema) {
 	if old.AdditionalProperties != nil && current.AdditionalProperties != nil {
 		c.compare(path+"{}", old.AdditionalProperties, current.AdditionalProperties)
 	}
-	c.fields(path, old, current)
+	if !c.reading || current.AdditionalProperties == nil {
+		c.fields(path, old, current)
+	}
 }
 
 // reads reports whether values of a type can also be read as another type without a loss.

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,15 +68,34 @@ type Difference struct {
 //
 // Errors: [*FileError]; those of the file system.
 func (c *Catalogue) Compare(dir string) (Difference, error) {
-	var d Difference
+	d, _, err := c.compare(dir)
+	return d, err
+}
+
+// compare returns also the files as they must be: the schemas of stored events are taken from the
+// committed files.
+func (c *Catalogue) compare(dir string) (d Difference, now map[string][]byte, err error) {
 	before, err := readFiles(dir)
 	if err != nil {
-		return d, err
+		return d, nil, err
 	}
 	d.Missing = len(before) == 0
-	now, err := c.Files()
+	committed, err := parseAll(before)
 	if err != nil {
-		return d, err
+		return d, nil, err
+	}
+	check := check{Catalogue: c, now: map[subject]*entry{}, had: map[subject]*entry{}, difference: &d}
+	for _, e := range c.all() {
+		check.now[e.subject()] = e
+	}
+	for _, e := range committed {
+		check.had[e.subject()] = e
+	}
+	if now, err = c.Files(); err != nil {
+		return d, nil, err
+	}
+	if err := check.keepStored(now, before); err != nil {
+		return d, nil, err
 	}
 	for name, data := range now {
 		if string(before[name]) != string(data) {
@@ -88,26 +108,25 @@ func (c *Catalogue) Compare(dir string) (Difference, error) {
 		}
 	}
 	slices.Sort(d.Stale)
-	check := check{Catalogue: c, now: map[subject]*entry{}, had: map[subject]bool{}, difference: &d}
-	for _, e := range c.all() {
-		check.now[e.subject()] = e
-	}
-	var committed []*entry
-	for _, name := range sortedKeys(before) {
-		if !strings.HasSuffix(name, ".json") || name == asyncAPIFile {
-			continue
-		}
-		e, err := parse(name, before[name])
-		if err != nil {
-			return d, err
-		}
-		committed = append(committed, e)
-		check.had[e.subject()] = true
-	}
 	for _, e := range committed {
 		check.entry(e)
 	}
-	return d, nil
+	return d, now, nil
+}
+
+// parseAll reads the committed schemas, in the order of their files.
+func parseAll(files map[string][]byte) (committed []*entry, err error) {
+	for _, name := range sortedKeys(files) {
+		if !strings.HasSuffix(name, ".json") || name == asyncAPIFile {
+			continue
+		}
+		e, err := parse(name, files[name])
+		if err != nil {
+			return nil, err
+		}
+		committed = append(committed, e)
+	}
+	return committed, nil
 }
 
 func sortedKeys(m map[string][]byte) (keys []string) {
@@ -126,6 +145,9 @@ func parse(name string, data []byte) (*entry, error) {
 	}
 	if s.About == nil || !slices.Contains([]kind{event, state, upcaster, message}, s.About.Kind) {
 		return nil, &FileError{name, fmt.Errorf("it lacks the keyword x-millrace with a known kind")}
+	}
+	if s.Stored != nil && s.Stored.About == nil {
+		return nil, &FileError{name, errors.New("x-stored lacks the keyword x-millrace")}
 	}
 	return &entry{about: *s.About, schema: s, file: name}, nil
 }

@@ -61,7 +61,8 @@ func (c *Catalogue) nameFiles() {
 func (a about) versioned() string { return fmt.Sprintf("%s.v%d", a.Message, a.Version) }
 
 // Files returns the content of the files by their paths in the folder of the catalogue, with
-// slashes. They are the same for the same configuration.
+// slashes. They are the same for the same configuration. [Catalogue.Write] adds to them what the
+// committed files describe of the stored events that upcasters read.
 //
 //   - README.md lists the aggregates and channels.
 //   - asyncapi.json is the AsyncAPI 3.0 document. It contains all schemas.
@@ -112,16 +113,12 @@ func Write(dir string, config Config) error {
 
 // Write is like the function [Write].
 func (c *Catalogue) Write(dir string) error {
-	difference, err := c.Compare(dir)
+	difference, files, err := c.compare(dir)
 	if err != nil {
 		return err
 	}
 	if len(difference.Incompatible) > 0 {
 		return &IncompatibleError{Dir: dir, Changes: difference.Incompatible}
-	}
-	files, err := c.Files()
-	if err != nil {
-		return err
 	}
 	for _, name := range difference.Stale {
 		path := filepath.Join(dir, filepath.FromSlash(name))

@@ -1,0 +1,108 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+)
+
+// upcaster checks an event type that an upcaster reads now, or has read before. It compares the
+// form of the stored events with what reads them.
+func (c *check) upcaster(old, now *entry) {
+	c.result(old, now)
+	read, form := c.reader(now), c.storedForm(old)
+	if read == nil || form == nil || read.GoType == "" {
+		return
+	}
+	complete := form.Kind == event
+	switch {
+	case read.Codec != form.Codec && now.Kind == event:
+		c.event(form, now)
+	case read.Codec != form.Codec:
+		c.breaks(old, "", "its upcaster decodes by the codec "+read.Codec,
+			"stored events can only be decoded by the codec that wrote them: "+form.Codec, "pass the former codec to Upcaster.WithCodec")
+	case read.Kind == event:
+		version := newVersion(form, read)
+		if now.Renames {
+			version = fmt.Sprintf("use aggregate.Upcast(%q, func(old %s) %s { ... }) in place of aggregate.Rename",
+				old.Event, oldTypeName(form), bareTypeName(read.GoType))
+		}
+		diffs := differences(form.schema, c.standalone(read))
+		if !complete {
+			diffs = slices.DeleteFunc(diffs, func(d diff) bool { return d.kind == added || d.kind == nowRequired })
+		}
+		c.payload(old, diffs, "stored events", version)
+	default:
+		c.reads(old, form, read)
+	}
+}
+
+// reader returns what the stored events of an entry are decoded as: an event or an upcaster. It is
+// nil for a circle of renames.
+func (c *check) reader(now *entry) *entry {
+	for range len(c.now) + 1 {
+		if now == nil || !now.Renames {
+			return now
+		}
+		now = c.now[subject{event, now.Aggregate, now.UpcastTo[0], 0}]
+	}
+	return nil
+}
+
+// result notes another result of an upcaster.
+func (c *check) result(old, now *entry) {
+	const why, fix = "snapshots and read models were stored with the former result",
+		"increase repository.Config.SnapshotSchema and rebuild the read models"
+	switch {
+	case now.Kind != upcaster:
+	case old.Kind == upcaster && !slices.Equal(old.UpcastTo, now.UpcastTo):
+		c.note(old, fmt.Sprintf("its upcaster returned %s and returns %s", list(old.UpcastTo), list(now.UpcastTo)), why, fix)
+	}
+}
+
+// reads reports fields that an upcaster reads and that stored events do not have, and notes fields
+// that it no longer reads, which may be on purpose.
+func (c *check) reads(old, form, read *entry) {
+	where, ignored := old.file, c.ignored(old, read)
+	if old.Kind == upcaster {
+		where = "x-stored in " + where
+	}
+	inPlace := false
+	for _, d := range readDifferences(form.schema, c.standalone(read)) {
+		switch field := d.where(); d.kind {
+		case added, addedOptional:
+			switch {
+			case form.Kind == event:
+				c.breaks(old, d.field, "its upcaster reads "+field, "stored events lack this field, so it has its zero value",
+					"read the fields that stored events have; "+where+" lists them")
+			case len(ignored) > 0:
+				inPlace = true
+				c.breaks(old, d.field, "its upcaster reads "+field+" in place of "+ignored[0].where(),
+					"stored events may lack this field, so it has its zero value", "read the former field")
+			default:
+				c.note(old, "its upcaster now reads "+field, "the catalogue does not know whether stored events have this field",
+					"compare it with stored events")
+			}
+		case retyped:
+			c.breaks(old, d.field, "its upcaster reads "+field+" as "+d.new, "stored events have "+d.old,
+				"read it with the type that stored events have")
+		case nowNotNull:
+			c.breaks(old, d.field, "its upcaster reads "+field+" as a type without null", "stored events may have null, which is read as the zero value",
+				"read it as a pointer")
+		}
+	}
+	for _, d := range ignored {
+		if !inPlace {
+			c.note(old, "its upcaster no longer reads "+d.where(), "the events that it returns lack the value of this field",
+				"read the field again if it was removed by mistake; otherwise increase repository.Config.SnapshotSchema and rebuild the read models")
+		}
+	}
+}
+
+// ignored returns the fields that an upcaster has read before and does not read any more.
+func (c *check) ignored(old, read *entry) []diff {
+	if old.Kind != upcaster || old.GoType == "" || old.Codec != read.Codec {
+		return nil
+	}
+	diffs := readDifferences(old.schema, c.standalone(read))
+	return slices.DeleteFunc(diffs, func(d diff) bool { return d.kind != removed })
+}
