@@ -70,9 +70,9 @@ func (c *check) eventGone(old *entry) {
 		}
 		c.missing[old.Aggregate] = true
 		c.difference.Incompatible = append(c.difference.Incompatible, Change{
-			Subject: fmt.Sprintf("aggregate type %q", old.Aggregate), File: old.file,
+			Subject: fmt.Sprintf("aggregate type %q", old.Aggregate), File: "aggregates/" + folderOf(old.file),
 			What: "its definition was removed", Why: "stored events of its aggregates can no longer be read",
-			Fix: fmt.Sprintf("add the definition to Config.Definitions, or delete the folder aggregates/%s if all its aggregates were deleted", folderOf(old.file)),
+			Fix: "add the definition to Config.Definitions, or accept the change if all its aggregates were deleted",
 		})
 		return
 	}
@@ -139,9 +139,15 @@ func (c *check) payload(old *entry, diffs []diff, payloads, version string) {
 		switch field := d.where(); d.kind {
 		case removed:
 			c.breaks(old, d.field, field+" was removed", payloads+" have it, and consumers that read it find nothing",
-				"restore the field, or "+version)
+				"restore the field, accept the change if no program reads it, or "+version)
 		case renamed:
-			c.breaks(old, d.field, fmt.Sprintf("%s was renamed to %q", field, d.new), payloads+" have the former name, which is ignored",
+			c.breaks(old, d.field, fmt.Sprintf("%s was removed, and %q of the same type was added", field, d.new),
+				fmt.Sprintf("%s have %q, which is ignored, and lack %q", payloads, d.old, d.new),
+				fmt.Sprintf("restore the name by a tag (json:%q) if %q is a new name of the same value; "+
+					"restore the field, and make %[2]q optional (json:%q), if it is another value; or %s", d.old, d.new, d.new+",omitzero", version))
+		case recased:
+			c.breaks(old, d.field, fmt.Sprintf("%s is now written as %q", field, d.new),
+				payloads+" have the former name: encoding/json reads both, but programs in other languages do not",
 				fmt.Sprintf("restore the name by a tag (json:%q), or %s", d.old, version))
 		case added:
 			c.breaks(old, d.field, "the required "+strings.TrimPrefix(field, "the ")+" was added", payloads+" lack it, and are read with its zero value",
@@ -150,10 +156,13 @@ func (c *check) payload(old *entry, diffs []diff, payloads, version string) {
 			c.breaks(old, d.field, field+" is now required", payloads+" may lack it",
 				"restore omitempty or omitzero in its tag, or "+version)
 		case retyped:
-			c.breaks(old, d.field, fmt.Sprintf("%s was %s and is %s", field, d.old, d.new),
-				payloads+" have the former type, which cannot be decoded or has another meaning", "restore the type, or "+version)
+			why := payloads + " have the former type, which cannot be decoded or has another meaning"
+			if d.new == anyJSON {
+				why = payloads + " can be decoded, but consumers cannot rely on the former type any more"
+			}
+			c.breaks(old, d.field, fmt.Sprintf("%s was %s and is %s", field, d.old, d.new), why, "restore the type, or "+version)
 		case nowNotNull:
-			c.breaks(old, d.field, field+" does not allow null any more", payloads+" may have null, which cannot be decoded",
+			c.breaks(old, d.field, field+" does not allow null any more", payloads+" may have null, which is read as the zero value",
 				"restore the pointer, or "+version)
 		}
 	}

@@ -31,10 +31,23 @@ func TestChangesOfFieldsThatAreIncompatible(t *testing.T) {
 		want          []string
 	}{
 		"removed": {struct{ A, B string }{}, struct{ A string }{}, []string{
-			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, accept the change if no program reads it, or ` + newVersion,
 		}},
 		"renamed": {struct{ A, B string }{}, struct{ A, C string }{}, []string{
-			`the field "B" was renamed to "C": stored events have the former name, which is ignored. To fix it, restore the name by a tag (json:"B"), or ` + newVersion,
+			`the field "B" was removed, and "C" of the same type was added: stored events have "B", which is ignored, and lack "C". ` +
+				`To fix it, restore the name by a tag (json:"B") if "C" is a new name of the same value; ` +
+				`restore the field, and make "C" optional (json:"C,omitzero"), if it is another value; or ` + newVersion,
+		}},
+		"another case": {struct{ A, B string }{}, struct {
+			A string
+			B string `json:"b"`
+		}{}, []string{
+			`the field "B" is now written as "b": stored events have the former name: encoding/json reads both, but programs in other languages do not. ` +
+				`To fix it, restore the name by a tag (json:"B"), or ` + newVersion,
+		}},
+		"anything": {struct{ A string }{}, struct{ A any }{}, []string{
+			`the field "A" was string and is any JSON: stored events can be decoded, but consumers cannot rely on the former type any more. ` +
+				`To fix it, restore the type, or ` + newVersion,
 		}},
 		"added": {struct{ A string }{}, struct {
 			A string
@@ -53,17 +66,17 @@ func TestChangesOfFieldsThatAreIncompatible(t *testing.T) {
 				`To fix it, restore the type, or ` + newVersion,
 		}},
 		"no null": {struct{ A *string }{}, struct{ A string }{}, []string{
-			`the field "A" does not allow null any more: stored events may have null, which cannot be decoded. To fix it, restore the pointer, or ` + newVersion,
+			`the field "A" does not allow null any more: stored events may have null, which is read as the zero value. To fix it, restore the pointer, or ` + newVersion,
 		}},
 		"nested": {struct{ Lines []line }{}, struct{ Lines []struct{} }{}, []string{
-			`the field "Lines[].name" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+			`the field "Lines[].name" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, accept the change if no program reads it, or ` + newVersion,
 		}},
 		"whole": {struct{}{}, []int{}, []string{
 			`the payload was object and is array: stored events have the former type, which cannot be decoded or has another meaning. To fix it, restore the type, or ` + newVersion,
 		}},
 		"two": {struct{ A, B string }{}, struct{}{}, []string{
-			`the field "A" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
-			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+			`the field "A" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, accept the change if no program reads it, or ` + newVersion,
+			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, accept the change if no program reads it, or ` + newVersion,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +128,14 @@ func TestTypesThatStoredValuesDoNotFit(t *testing.T) {
 			A string `json:",omitempty"`
 		}{}, nil},
 		"another order": {struct{ A, B string }{}, struct{ B, A string }{}, nil},
+		"a value in place of a pointer that was omitted": {struct {
+			A *string `json:",omitempty"`
+		}{}, struct {
+			A string `json:",omitzero"`
+		}{}, nil},
+		"elements without null": {struct{ A []*string }{}, struct {
+			A []string `json:",omitzero"`
+		}{}, []string{`the field "A[]" does not allow null any more`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -240,6 +261,13 @@ func TestAnUpcasterReadsWhatIsStored(t *testing.T) {
 
 func TestAnotherResultOfAnUpcasterIsNoted(t *testing.T) {
 	t.Parallel()
+	dropped := compare(t, configOf(define(placed{}, paid{})), configOf(define(placed{}).WithUpcasters(aggregate.Drop("order.paid.v1"))))
+	assert.Empty(t, dropped.Incompatible)
+	assert.Equal(t, []string{
+		`event type "order.paid.v1" of aggregate type "order": stored events of this type are ignored now: snapshots and read models were stored with their effect. ` +
+			`To fix it, increase repository.Config.SnapshotSchema and rebuild the read models.`,
+	}, texts(dropped.Notes))
+
 	before := configOf(define(paid{}, settled{}).WithUpcasters(aggregate.Rename("order.done.v1", "order.paid.v1")))
 	after := configOf(define(paid{}, settled{}).WithUpcasters(aggregate.Rename("order.done.v1", "order.settled.v1")))
 	d := compare(t, before, after)
@@ -282,8 +310,14 @@ func TestARemovedDefinitionIsReportedOnce(t *testing.T) {
 	d := compare(t, configOf(define(placed{}, paid{})), catalogue.Config{})
 	assert.Equal(t, []string{
 		`aggregate type "order": its definition was removed: stored events of its aggregates can no longer be read. To fix it, ` +
-			`add the definition to Config.Definitions, or delete the folder aggregates/order if all its aggregates were deleted.`,
+			`add the definition to Config.Definitions, or accept the change if all its aggregates were deleted.`,
 	}, texts(d.Incompatible))
+	assert.Equal(t, "aggregates/order", d.Incompatible[0].File)
+
+	dir := write(t, configOf(define(placed{}, paid{})))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "aggregates", "order")))
+	_, err := catalogue.Write(dir, catalogue.Config{})
+	require.NoError(t, err, "the change was accepted")
 }
 
 func TestAChangedStateIsNoted(t *testing.T) {
@@ -294,7 +328,7 @@ func TestAChangedStateIsNoted(t *testing.T) {
 	d := compare(t, before, after)
 	assert.Empty(t, d.Incompatible)
 	assert.Equal(t, []string{
-		`the state of aggregate type "order": the field "customer", the field "paid", the field "Customer" changed: snapshots hold the former state. ` +
+		`the state of aggregate type "order": the field "customer", the field "paid" changed: snapshots hold the former state. ` +
 			`To fix it, increase repository.Config.SnapshotSchema, so that loads ignore these snapshots and replay the events; ` +
 			`aggregates whose old events were truncated cannot be loaded then.`,
 	}, texts(d.Notes))
@@ -337,14 +371,14 @@ func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
 		"optional field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[more]()}}, nil, nil},
 		"required field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[two]()}}, []string{
 			subject + `the required field "B" was added: former messages lack it, and are read with its zero value. To fix it, ` +
-				`make it optional by a tag if the zero value is right for them (json:"B,omitzero"), or declare the changed message with Version: 2.`,
+				`make it optional by a tag if the zero value is right for them (json:"B,omitzero"), or declare the changed message with Version: 2 (WithVersion(2) of a forward.Mapping).`,
 		}, nil},
 		"no longer required": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[less]()}}, []string{
 			subject + `the field "A" is no longer required: other programs may rely on it. To fix it, ` +
-				`remove omitempty and omitzero from its tag, or declare the changed message with Version: 2.`,
+				`remove omitempty and omitzero from its tag, or declare the changed message with Version: 2 (WithVersion(2) of a forward.Mapping).`,
 		}, nil},
 		"null": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[null]()}}, []string{
-			subject + `the field "A" allows null now: other programs may not accept null. To fix it, restore the type, or declare the changed message with Version: 2.`,
+			subject + `the field "A" allows null now: other programs may not accept null. To fix it, restore the type, or declare the changed message with Version: 2 (WithVersion(2) of a forward.Mapping).`,
 		}, nil},
 		"new version beside it": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one]()}, {Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, nil},
 		"new version": {[]catalogue.Message{{Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, []string{
@@ -352,11 +386,11 @@ func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
 		}},
 		"removed": {nil, []string{
 			subject + `the message was removed: other programs still use it. To fix it, restore the message, ` +
-				`or declare a later version of it in Config.Channels; delete channels/public/placed.v1.json if no program uses it any more.`,
+				`declare a later version of it in Config.Channels, or accept the change if no program uses it any more.`,
 		}, nil},
 		"codec": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one](), Codec: gobCodec{}}}, []string{
 			subject + `the codec was json and is catalogue_test.gobCodec: other programs decode the former format. ` +
-				`To fix it, restore the codec, or declare the changed message with Version: 2.`,
+				`To fix it, restore the codec, or declare the changed message with Version: 2 (WithVersion(2) of a forward.Mapping).`,
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -387,16 +421,18 @@ func TestAnIncompatibleCatalogueIsNotWritten(t *testing.T) {
 	dir := write(t, placedAs(struct{ A, B string }{}))
 	before := readFile(t, dir, "aggregates/order/events/order.placed.v1.json")
 	after := placedAs(struct{ A string }{})
-	err := catalogue.Write(dir, after)
+	_, err := catalogue.Write(dir, after)
 	var incompatible *catalogue.IncompatibleError
 	require.ErrorAs(t, err, &incompatible)
 	assert.Len(t, incompatible.Changes, 1)
 	assert.EqualError(t, err, "catalogue: incompatible with the catalogue in "+dir+", so no file was written:\n- "+incompatible.Changes[0].String()+
-		"\nTo accept a change, for example because nothing of its type was ever stored or sent, delete the file of its schema and write the catalogue again.")
+		"\nTo accept the changes, for example because nothing of their types was ever stored or sent, delete these, and write the catalogue again: "+
+		filepath.Join(dir, "aggregates", "order", "events", "order.placed.v1.json"))
 	assert.Equal(t, before, readFile(t, dir, "aggregates/order/events/order.placed.v1.json"))
 
 	require.NoError(t, os.Remove(filepath.Join(dir, filepath.FromSlash(incompatible.Changes[0].File))))
-	require.NoError(t, catalogue.Write(dir, after), "the change was accepted")
+	_, err = catalogue.Write(dir, after)
+	require.NoError(t, err, "the change was accepted")
 	assert.NotEqual(t, before, readFile(t, dir, "aggregates/order/events/order.placed.v1.json"))
 }
 
@@ -419,7 +455,8 @@ func TestAFileThatWasEditedIsReported(t *testing.T) {
 		require.ErrorAs(t, err, &file, text)
 		assert.EqualError(t, err, "catalogue: "+name+" is not a schema of a catalogue: restore it from version control, "+
 			"or delete it and write the catalogue again: "+want)
-		require.ErrorAs(t, c.Write(dir), &file)
+		_, err = c.Write(dir)
+		require.ErrorAs(t, err, &file)
 	}
 }
 
@@ -433,7 +470,8 @@ func TestWriteRemovesFilesOfRemovedEventsAlone(t *testing.T) {
 
 	c, err := catalogue.New(configOf(define(placed{})))
 	require.NoError(t, err)
-	require.NoError(t, c.Write(dir))
+	_, err = c.Write(dir)
+	require.NoError(t, err)
 	assert.FileExists(t, own)
 	assert.NoFileExists(t, filepath.Join(dir, "aggregates", "old.md"))
 	d, err := c.Compare(dir)

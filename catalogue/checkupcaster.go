@@ -54,6 +54,8 @@ func (c *check) result(old, now *entry) {
 		"increase repository.Config.SnapshotSchema and rebuild the read models"
 	switch {
 	case now.Kind != upcaster:
+	case old.Kind == event && len(now.UpcastTo) == 0 && !now.Open:
+		c.note(old, "stored events of this type are ignored now", "snapshots and read models were stored with their effect", fix)
 	case old.Kind == upcaster && !slices.Equal(old.UpcastTo, now.UpcastTo):
 		c.note(old, fmt.Sprintf("its upcaster returned %s and returns %s", list(old.UpcastTo), list(now.UpcastTo)), why, fix)
 	}

@@ -25,7 +25,8 @@ const (
 	nowNotNull
 	nowOptional
 	nowRequired
-	renamed // a field: old and new are its names
+	renamed // a field, perhaps: old and new are the names
+	recased // a field: the names differ in their case
 )
 
 // differences compares two schemas with the references of documents of their own.
@@ -147,22 +148,25 @@ func (c *comparison) fields(path string, old, current *schema) {
 	}
 	var gone, come []property
 	for _, field := range old.Properties {
-		now := c.find(current.Properties, field.name)
+		now := find(current.Properties, field.name)
 		if now == nil {
 			gone = append(gone, field)
 			continue
 		}
-		c.compare(path+field.name, field.schema, now)
-		before, after := slices.Contains(old.Required, field.name), slices.Contains(current.Required, field.name)
+		if now.name != field.name && !c.reading {
+			c.add(recased, path+field.name, field.name, now.name)
+		}
+		before, after := slices.Contains(old.Required, field.name), slices.Contains(current.Required, now.name)
+		c.field(path+field.name, field.schema, now.schema, after)
 		switch {
-		case before && !after && !isNullable(c.newRoot, now):
+		case before && !after && !isNullable(c.newRoot, now.schema):
 			c.add(nowOptional, path+field.name, "", "")
 		case after && !before && !isNullable(c.oldRoot, field.schema):
 			c.add(nowRequired, path+field.name, "", "")
 		}
 	}
 	for _, field := range current.Properties {
-		if c.find(old.Properties, field.name) == nil {
+		if find(old.Properties, field.name) == nil {
 			come = append(come, field)
 		}
 	}
@@ -183,11 +187,28 @@ func (c *comparison) fields(path string, old, current *schema) {
 	}
 }
 
-func (c *comparison) find(in properties, name string) *schema {
-	found := in.get(name)
-	for _, one := range in {
-		if found == nil && c.reading && strings.EqualFold(one.name, name) {
-			found = one.schema
+// field compares a field of two objects. If it is not required, null is the same as a missing
+// field.
+func (c *comparison) field(path string, old, current *schema, required bool) {
+	begin := len(c.diffs)
+	c.compare(path, old, current)
+	if required {
+		return
+	}
+	of := slices.DeleteFunc(c.diffs[begin:], func(d diff) bool { return d.kind == nowNotNull && d.field == path })
+	c.diffs = c.diffs[:begin+len(of)]
+}
+
+// find returns the property of a name. As in encoding/json, one whose name differs in its case is
+// the second choice.
+func find(in properties, name string) *property {
+	var found *property
+	for i := range in {
+		if in[i].name == name {
+			return &in[i]
+		}
+		if found == nil && strings.EqualFold(in[i].name, name) {
+			found = &in[i]
 		}
 	}
 	return found

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -15,7 +16,9 @@ type Change struct {
 	What    string // the change
 	Why     string // what it breaks
 	Fix     string // what to do
-	File    string // the committed file, in the folder of the catalogue
+	// File is the committed file, or the folder of an aggregate type, in the folder of the
+	// catalogue. To accept the change, delete it.
+	File string
 }
 
 // String returns the whole text of a change.
@@ -35,8 +38,18 @@ func (e *IncompatibleError) Error() string {
 	for _, change := range e.Changes {
 		fmt.Fprintf(&out, "\n- %s", change)
 	}
-	return out.String() + "\nTo accept a change, for example because nothing of its type was ever stored or sent, " +
-		"delete the file of its schema and write the catalogue again."
+	return out.String() + "\nTo accept the changes, for example because nothing of their types was ever stored or sent, delete these, " +
+		"and write the catalogue again: " + strings.Join(e.files(), ", ")
+}
+
+// files returns the files and folders of the changes.
+func (e *IncompatibleError) files() (files []string) {
+	for _, change := range e.Changes {
+		if name := filepath.Join(e.Dir, filepath.FromSlash(change.File)); !slices.Contains(files, name) {
+			files = append(files, name)
+		}
+	}
+	return files
 }
 
 // FileError reports a committed file that is not as this package writes it.

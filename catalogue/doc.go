@@ -1,7 +1,7 @@
 // Package catalogue documents the events of an application, and finds changes that break readers of
 // stored events. It reads the definitions of aggregates, without generated code.
 //
-//	err := catalogue.Write("docs/events", catalogue.Config{
+//	notes, err := catalogue.Write("docs/events", catalogue.Config{
 //		Title:       "Shop",
 //		Definitions: []aggregate.AnyDefinition{orders.Definition, payments.Definition},
 //	})

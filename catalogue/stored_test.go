@@ -32,7 +32,8 @@ func history(t *testing.T, configs ...catalogue.Config) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "events")
 	for _, c := range configs {
-		require.NoError(t, catalogue.Write(dir, c))
+		_, err := catalogue.Write(dir, c)
+		require.NoError(t, err)
 		assert.Empty(t, comparedWith(t, dir, c), "the files are up to date once they are written")
 	}
 	return dir
