@@ -69,7 +69,8 @@ func (e *FileError) Unwrap() error { return e.Err }
 type Difference struct {
 	// Incompatible are the changes that break readers of stored events, or consumers.
 	Incompatible []Change
-	// Notes are compatible changes after which something must be done.
+	// Notes are compatible changes after which something must be done, and committed pages whose
+	// schemas are missing.
 	Notes []Change
 	// Stale are the paths of the files that Write would write or remove.
 	Stale []string
@@ -121,6 +122,7 @@ func (c *Catalogue) compare(dir string) (d Difference, now map[string][]byte, er
 		}
 	}
 	slices.Sort(d.Stale)
+	check.lost(before)
 	for _, e := range committed {
 		check.entry(e)
 	}

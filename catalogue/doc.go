@@ -39,10 +39,10 @@
 //   - A message of a [Channel] changes, except for optional fields, or is removed without a later
 //     version. Its address changes.
 //
-// The file of an event type that programs no longer write keeps the schema of the stored events with
-// the keyword x-stored, beside the schema of what the upcaster reads. Each comparison uses it, also
-// after the upcaster has changed. If the first catalogue already had the upcaster, only the fields
-// are known that upcasters have read since.
+// The file of an event type that programs no longer write keeps the schema of the stored events,
+// with the keyword x-stored, beside the schema of what the upcaster reads. Each comparison uses it,
+// also after the upcaster has changed. If the first catalogue already had the upcaster, only the
+// fields are known that upcasters have read since.
 //
 // New optional fields, event types, upcasters and versions of messages are compatible. So is a
 // change of a state, since loads can replay the events: the comparison notes that

@@ -7,10 +7,10 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// Forwarded returns the channels of the messages that a forward.Forwarder with these mappings sends:
-// one for each topic, in the order of the mappings. It needs no broker. The messages have the names of publisher.EventName, and are JSON; change them if
-// the marshaler of the Forwarder differs. A mapping whose function returns several types is one
-// message that can be any JSON.
+// Forwarded returns the channels of the messages that a forward.Forwarder with these mappings
+// sends: one for each topic, in the order of the mappings. It needs no broker. The messages have
+// the names of publisher.EventName, and are JSON; change them if the marshaler of the Forwarder
+// differs. A mapping whose function returns several types is one message that can be any JSON.
 func Forwarded(mappings ...forward.Mapping) (channels []Channel) {
 	places := map[string]int{}
 	type version struct {

@@ -16,8 +16,8 @@ var update = flag.Bool("catalogue.update", false, "write the catalogue that cata
 
 // Check compares the catalogue of an application with the files in a folder, relative to the
 // package of the test. It fails the test if a change is incompatible, and if the files are not up
-// to date. The failure says what to do. With the flag -catalogue.update, it writes the files unless a
-// change is incompatible, and fails the test once if there are notes, so that they are seen.
+// to date. The failure says what to do. With the flag -catalogue.update, it writes the files unless
+// a change is incompatible, and fails the test once if there are notes, so that they are seen.
 func Check(t testing.TB, dir string, config catalogue.Config) {
 	t.Helper()
 	c, err := catalogue.New(config)
