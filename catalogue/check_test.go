@@ -3,7 +3,6 @@ package catalogue_test
 import (
 	"bytes"
 	"encoding/gob"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -207,77 +206,6 @@ func TestARemovedEventTypeNeedsAnUpcaster(t *testing.T) {
 	}
 }
 
-func TestAnUpcasterReadsWhatIsStored(t *testing.T) {
-	t.Parallel()
-	before := configOf(define(placed{}))
-	type (
-		wrongName struct{ Client string }
-		wrongType struct{ Customer int }
-		otherCase struct {
-			Customer string `json:"customer"`
-		}
-	)
-	after := func(u aggregate.Upcaster) catalogue.Config {
-		return configOf(define(placedV2{}, paid{}).WithUpcasters(u))
-	}
-	d := compare(t, before, after(aggregate.Upcast("order.placed.v1", func(wrongName) placedV2 { return placedV2{} })))
-	assert.Equal(t, []string{
-		`event type "order.placed.v1" of aggregate type "order": its upcaster reads the field "Client": stored events lack this field, so it has its zero value. ` +
-			`To fix it, read the fields that stored events have; aggregates/order/events/order.placed.v1.json lists them.`,
-	}, texts(d.Incompatible))
-	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(wrongType) placedV2 { return placedV2{} })))
-	assert.Equal(t, []string{
-		`event type "order.placed.v1" of aggregate type "order": its upcaster reads the field "Customer" as integer (int64): stored events have string. ` +
-			`To fix it, read it with the type that stored events have.`,
-	}, texts(d.Incompatible))
-	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(otherCase) placedV2 { return placedV2{} })))
-	assert.Empty(t, d.Incompatible)
-
-	type anything struct{ Customer any }
-	for name, u := range map[string]aggregate.Upcaster{
-		"any":        aggregate.Upcast("order.placed.v1", func(any) placedV2 { return placedV2{} }),
-		"a map":      aggregate.Upcast("order.placed.v1", func(map[string]any) placedV2 { return placedV2{} }),
-		"texts":      aggregate.Upcast("order.placed.v1", func(map[string]string) placedV2 { return placedV2{} }),
-		"raw JSON":   aggregate.Upcast("order.placed.v1", func(json.RawMessage) placedV2 { return placedV2{} }),
-		"any field":  aggregate.Upcast("order.placed.v1", func(anything) placedV2 { return placedV2{} }),
-		"a pointer":  aggregate.Upcast("order.placed.v1", func(*otherCase) placedV2 { return placedV2{} }),
-		"no content": aggregate.Upcast("order.placed.v1", func(struct{}) placedV2 { return placedV2{} }),
-	} {
-		assert.Empty(t, compare(t, before, after(u)).Incompatible, name)
-	}
-	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(map[string]int) placedV2 { return placedV2{} })))
-	require.Len(t, d.Incompatible, 1)
-	assert.Equal(t, `its upcaster reads the field "Customer" as integer (int64)`, d.Incompatible[0].What)
-
-	d = compare(t, before, after(aggregate.Rename("order.placed.v1", "order.placed.v2")))
-	assert.Equal(t, []string{
-		`event type "order.placed.v1" of aggregate type "order": the required field "Currency" was added: stored events lack it, and are read with its zero value. ` +
-			`To fix it, make it optional by a tag if the zero value is right for them (json:"Currency,omitzero"), ` +
-			`or use aggregate.Upcast("order.placed.v1", func(old placedV1) placedV2 { ... }) in place of aggregate.Rename.`,
-	}, texts(d.Incompatible))
-	d = compare(t, configOf(define(paid{})), configOf(define(settled{}).WithUpcasters(aggregate.Rename("order.paid.v1", "order.settled.v1"))))
-	assert.Empty(t, d.Incompatible)
-}
-
-func TestAnotherResultOfAnUpcasterIsNoted(t *testing.T) {
-	t.Parallel()
-	dropped := compare(t, configOf(define(placed{}, paid{})), configOf(define(placed{}).WithUpcasters(aggregate.Drop("order.paid.v1"))))
-	assert.Empty(t, dropped.Incompatible)
-	assert.Equal(t, []string{
-		`event type "order.paid.v1" of aggregate type "order": stored events of this type are ignored now: snapshots and read models were stored with their effect. ` +
-			`To fix it, increase repository.Config.SnapshotSchema and rebuild the read models.`,
-	}, texts(dropped.Notes))
-
-	before := configOf(define(paid{}, settled{}).WithUpcasters(aggregate.Rename("order.done.v1", "order.paid.v1")))
-	after := configOf(define(paid{}, settled{}).WithUpcasters(aggregate.Rename("order.done.v1", "order.settled.v1")))
-	d := compare(t, before, after)
-	assert.Empty(t, d.Incompatible)
-	assert.Equal(t, []string{
-		`event type "order.done.v1" of aggregate type "order": its upcaster returned order.paid.v1 and returns order.settled.v1: ` +
-			`snapshots and read models were stored with the former result. To fix it, increase repository.Config.SnapshotSchema and rebuild the read models.`,
-	}, texts(d.Notes))
-}
-
 func TestAnotherCodecIsIncompatible(t *testing.T) {
 	t.Parallel()
 	before, after := configOf(define(placed{})), configOf(define(placed{}).WithCodec(gobCodec{}))
@@ -341,79 +269,6 @@ func TestCompatibleChangesNeedOnlyNewFiles(t *testing.T) {
 	assert.Empty(t, d.Incompatible)
 	assert.Equal(t, []string{"README.md", "aggregates/order.md", "aggregates/order/events/order.paid.v1.json", "asyncapi.json"}, d.Stale)
 	assert.False(t, d.Missing)
-}
-
-func channel(m ...catalogue.Message) catalogue.Config {
-	return catalogue.Config{Channels: []catalogue.Channel{{Name: "public", Address: "shop.public", Messages: m}}}
-}
-
-func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
-	t.Parallel()
-	type (
-		one  struct{ A string }
-		two  struct{ A, B string }
-		more struct {
-			A string
-			B string `json:",omitzero"`
-		}
-		less struct {
-			A string `json:",omitempty"`
-		}
-		null struct{ A *string }
-	)
-	before := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
-	subject := `message "placed" version 1 of channel "public": `
-	for name, test := range map[string]struct {
-		after []catalogue.Message
-		want  []string
-		notes []string
-	}{
-		"optional field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[more]()}}, nil, nil},
-		"required field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[two]()}}, []string{
-			subject + `the required field "B" was added: former messages lack it, and are read with its zero value. To fix it, ` +
-				`make it optional by a tag if the zero value is right for them (json:"B,omitzero"), or declare the changed message with Version: 2 (WithVersion(2) of a forward.Mapping).`,
-		}, nil},
-		"no longer required": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[less]()}}, []string{
-			subject + `the field "A" is no longer required: other programs may rely on it. To fix it, ` +
-				`remove omitempty and omitzero from its tag, or declare the changed message with Version: 2 (WithVersion(2) of a forward.Mapping).`,
-		}, nil},
-		"null": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[null]()}}, []string{
-			subject + `the field "A" allows null now: other programs may not accept null. To fix it, restore the type, or declare the changed message with Version: 2 (WithVersion(2) of a forward.Mapping).`,
-		}, nil},
-		"new version beside it": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one]()}, {Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, nil},
-		"new version": {[]catalogue.Message{{Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, []string{
-			subject + `this version was removed: consumers have to read version 2. To fix it, check that no consumer reads the former version before you deploy.`,
-		}},
-		"removed": {nil, []string{
-			subject + `the message was removed: other programs still use it. To fix it, restore the message, ` +
-				`declare a later version of it in Config.Channels, or accept the change if no program uses it any more.`,
-		}, nil},
-		"codec": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one](), Codec: gobCodec{}}}, []string{
-			subject + `the codec was json and is catalogue_test.gobCodec: other programs decode the former format. ` +
-				`To fix it, restore the codec, or declare the changed message with Version: 2 (WithVersion(2) of a forward.Mapping).`,
-		}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := compare(t, before, channel(test.after...))
-			assert.Equal(t, test.want, texts(d.Incompatible))
-			assert.Equal(t, test.notes, texts(d.Notes))
-		})
-	}
-	d := compare(t, channel(catalogue.Message{Name: "placed", Version: 3, Type: reflect.TypeFor[one]()}),
-		channel(catalogue.Message{Name: "placed", Version: 2, Type: reflect.TypeFor[one]()}))
-	require.Len(t, d.Incompatible, 1)
-	assert.Equal(t, "the message was removed", d.Incompatible[0].What, "an earlier version does not replace it")
-	d = compare(t, before, channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[two]()}, catalogue.Message{Name: "placed", Version: 5, Type: reflect.TypeFor[two]()}))
-	require.Len(t, d.Incompatible, 1)
-	assert.Contains(t, d.Incompatible[0].Fix, "with Version: 6", "the next free version")
-
-	moved := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
-	moved.Channels[0].Address = "shop.v2"
-	assert.Equal(t, []string{
-		subject + `the address was "shop.public" and is "shop.v2": other programs use the former address. ` +
-			`To fix it, restore the address, or declare a second channel until all of them use the new address.`,
-	}, texts(compare(t, before, moved).Incompatible))
 }
 
 func TestAnIncompatibleCatalogueIsNotWritten(t *testing.T) {

@@ -3,6 +3,7 @@ package catalogue
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // upcaster checks an event type that an upcaster reads now, or has read before. It compares the
@@ -18,8 +19,12 @@ func (c *check) upcaster(old, now *entry) {
 	case read.Codec != form.Codec && now.Kind == event:
 		c.event(form, now)
 	case read.Codec != form.Codec:
+		fix := "pass the former codec to Upcaster.WithCodec"
+		if now.Renames {
+			fix = "use aggregate.Upcast, and pass the former codec to Upcaster.WithCodec, in place of aggregate.Rename"
+		}
 		c.breaks(old, "", "its upcaster decodes by the codec "+read.Codec,
-			"stored events can only be decoded by the codec that wrote them: "+form.Codec, "pass the former codec to Upcaster.WithCodec")
+			"stored events can only be decoded by the codec that wrote them: "+form.Codec, fix)
 	case read.Kind == event:
 		version := newVersion(form, read)
 		if now.Renames {
@@ -64,26 +69,13 @@ func (c *check) result(old, now *entry) {
 // reads reports fields that an upcaster reads and that stored events do not have, and notes fields
 // that it no longer reads, which may be on purpose.
 func (c *check) reads(old, form, read *entry) {
-	where, ignored := old.file, c.ignored(old, read)
-	if old.Kind == upcaster {
-		where = "x-stored in " + where
-	}
+	ignored := c.ignored(old, read)
 	inPlace := false
 	for _, d := range readDifferences(form.schema, c.standalone(read)) {
 		switch field := d.where(); d.kind {
 		case added, addedOptional:
-			switch {
-			case form.Kind == event:
-				c.breaks(old, d.field, "its upcaster reads "+field, "stored events lack this field, so it has its zero value",
-					"read the fields that stored events have; "+where+" lists them")
-			case len(ignored) > 0:
-				inPlace = true
-				c.breaks(old, d.field, "its upcaster reads "+field+" in place of "+ignored[0].where(),
-					"stored events may lack this field, so it has its zero value", "read the former field")
-			default:
-				c.note(old, "its upcaster now reads "+field, "the catalogue does not know whether stored events have this field",
-					"compare it with stored events")
-			}
+			inPlace = inPlace || form.Kind != event && len(ignored) > 0
+			c.readsAdded(old, form, read, ignored, d)
 		case retyped:
 			c.breaks(old, d.field, "its upcaster reads "+field+" as "+d.new, "stored events have "+d.old,
 				"read it with the type that stored events have")
@@ -98,6 +90,51 @@ func (c *check) reads(old, form, read *entry) {
 				"read the field again if it was removed by mistake; otherwise increase repository.Config.SnapshotSchema and rebuild the read models")
 		}
 	}
+}
+
+// readsAdded reports a field that an upcaster reads and that the form of stored events lacks.
+// Ignored are the fields that the upcaster no longer reads.
+func (c *check) readsAdded(old, form, read *entry, ignored []diff, d diff) {
+	where, field := old.file, d.where()
+	if old.Kind == upcaster {
+		where = "x-stored in " + where
+	}
+	before := old.Kind == upcaster && !slices.ContainsFunc(readDifferences(old.schema, c.standalone(read)), func(of diff) bool {
+		return of.field == d.field && (of.kind == added || of.kind == addedOptional)
+	})
+	switch {
+	case form.Kind == event && c.shares(form, read, d):
+		if !before {
+			c.note(old, "its upcaster now reads "+field, "stored events lack this field, so it has its zero value",
+				"read them as a type of their own if this value is not right")
+		}
+	case form.Kind == event:
+		c.breaks(old, d.field, "its upcaster reads "+field, "stored events lack this field, so it has its zero value",
+			"read the fields that stored events have; "+where+" lists them")
+	case len(ignored) > 0:
+		c.breaks(old, d.field, "its upcaster reads "+field+" in place of "+ignored[0].where(),
+			"stored events may lack this field, so it has its zero value", "read the former field")
+	case !before:
+		c.note(old, "its upcaster now reads "+field, "the catalogue does not know whether stored events have this field",
+			"compare it with stored events")
+	}
+}
+
+// shares reports whether an upcaster reads an optional field that may be there for current events:
+// the field is in a nested type, which they may share, or the upcaster reads their type.
+func (c *check) shares(form, read *entry, d diff) bool {
+	optional := slices.ContainsFunc(readDifferences(form.schema, c.withRequired(read)), func(of diff) bool {
+		return of.kind == addedOptional && of.field == d.field
+	})
+	if !optional {
+		return false
+	}
+	if read.schema.Protobuf != nil || strings.ContainsAny(d.field, ".[{") {
+		return true
+	}
+	return slices.ContainsFunc(c.all(), func(e *entry) bool {
+		return e.Kind == event && e.root != nil && read.root != nil && e.root.t == read.root.t
+	})
 }
 
 // ignored returns the fields that an upcaster has read before and does not read any more.

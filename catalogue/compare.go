@@ -42,6 +42,9 @@ func differences(old, current *schema) []diff {
 // readDifferences compares a schema with the type as which its payloads are decoded. The case of
 // names does not matter, as in encoding/json.
 func readDifferences(old, read *schema) []diff {
+	if old.Protobuf != nil || read.Protobuf != nil {
+		return protobufDifferences(old.Protobuf, read.Protobuf)
+	}
 	c := comparison{oldRoot: old, newRoot: read, seen: map[[2]*schema]bool{}, reading: true}
 	c.compare("", old, read)
 	return c.diffs

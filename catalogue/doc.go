@@ -34,7 +34,8 @@
 //   - A field no longer allows null.
 //   - An event type is removed, and no upcaster reads it. An upcaster is removed.
 //   - An upcaster reads a field that stored events lack, or reads it as another type or by another
-//     codec. An upcaster may ignore fields.
+//     codec. An upcaster may ignore fields. A type that it shares with a current event may have
+//     new optional fields.
 //   - The codec of an event type changes.
 //   - A message of a [Channel] changes, except for optional fields, or is removed without a later
 //     version. Its address changes.

@@ -8,8 +8,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/aggregate/protobuf"
 	"github.com/millrace-dev/millrace/catalogue"
 )
 
@@ -252,3 +255,80 @@ func TestTheStoredFormIsInTheFile(t *testing.T) {
 		"type":       "object", "required": []any{"Customer"}, "properties": map[string]any{"Customer": map[string]any{"type": "string"}},
 	}, readJSON(t, data)["x-stored"])
 }
+
+func TestASharedTypeMayGetOptionalFields(t *testing.T) {
+	t.Parallel()
+	type (
+		money    struct{ Amount int }
+		optional struct {
+			Amount int
+			Note   string `json:",omitzero"`
+		}
+		required struct {
+			Amount int
+			Note   string
+		}
+		event         struct{ Price money }
+		withOptional  struct{ Price optional }
+		withRequired  struct{ Price required }
+		otherOptional struct {
+			Price money
+			Other string `json:",omitzero"`
+		}
+	)
+	dir := history(t, placedAs(event{}), upcastOf(event{}))
+	d := comparedWith(t, dir, upcastOf(withOptional{}))
+	assert.Empty(t, d.Incompatible)
+	assert.Equal(t, []string{
+		`event type "order.placed.v1" of aggregate type "order": its upcaster now reads the field "Price.Note": stored events lack this field, so it has its zero value. ` +
+			`To fix it, read them as a type of their own if this value is not right.`,
+	}, texts(d.Notes))
+	assert.Equal(t, []string{`its upcaster reads the field "Price.Note"`}, changes(t, dir, upcastOf(withRequired{})))
+	assert.Equal(t, []string{`its upcaster reads the field "Other"`}, changes(t, dir, upcastOf(otherOptional{})))
+	history(t, placedAs(event{}), upcastOf(event{}), upcastOf(withOptional{})) // it is noted once
+}
+
+func TestAnUpcasterMayReadTheCurrentType(t *testing.T) {
+	t.Parallel()
+	type (
+		before  struct{ Customer string }
+		current struct {
+			Customer string
+			Note     string `json:",omitzero"`
+		}
+	)
+	c := upcasts(aggregate.Upcast("order.placed.v1", func(old placedV2) placedV2 { return old }))
+	c.As = map[reflect.Type]reflect.Type{reflect.TypeFor[placedV2](): reflect.TypeFor[current]()}
+	d := comparedWith(t, history(t, placedAs(before{})), c)
+	assert.Empty(t, d.Incompatible)
+	assert.Equal(t, []string{`its upcaster now reads the field "Note"`}, whats(d.Notes))
+}
+
+// The fields of a struct without a name are not added to what is known, and still noted once.
+func TestANestedFieldIsNotedOnce(t *testing.T) {
+	t.Parallel()
+	type (
+		one struct{ To struct{ City string } }
+		two struct{ To struct{ City, Zip string } }
+	)
+	dir := history(t, upcastOf(one{}))
+	assert.Equal(t, []string{`its upcaster now reads the field "To.Zip"`}, whats(comparedWith(t, dir, upcastOf(two{})).Notes))
+	history(t, upcastOf(one{}), upcastOf(two{}))
+}
+
+func TestAnUpcasterOfMessagesReadsTheFieldsThatAreStored(t *testing.T) {
+	t.Parallel()
+	config := func(definition aggregate.Definition[note]) catalogue.Config {
+		return configOf(definition.WithCodec(protobuf.Codec{}))
+	}
+	dir := history(t, config(aggregate.Define[note]("note", noted{})),
+		config(aggregate.Define[note]("note", notedV2{}).WithUpcasters(aggregate.Upcast("noted", func(*structpb.Struct) notedV2 { return notedV2{} }))))
+	got := changes(t, dir, config(aggregate.Define[note]("note", notedV2{}).WithUpcasters(
+		aggregate.Upcast("noted", func(*durationpb.Duration) notedV2 { return notedV2{} }))))
+	assert.Equal(t, []string{`its upcaster reads the field "fields" as int64`}, got)
+}
+
+type notedV2 struct{ *structpb.Struct }
+
+func (notedV2) EventType() string { return "noted.v2" }
+func (notedV2) Apply(*note)       {}
