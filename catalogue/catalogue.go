@@ -285,8 +285,21 @@ func (c *Catalogue) reachable(e *entry) (keys []structKey) {
 	return keys
 }
 
-// standalone returns the schema of an entry as a document of its own.
+// standalone returns the schema of an entry as a document of its own. Fields that an upcaster reads
+// are not required, since it reads payloads that lack fields.
 func (c *Catalogue) standalone(e *entry) *schema {
+	s := c.withRequired(e)
+	if e.Kind == upcaster {
+		withoutRequired(s)
+		for _, of := range s.Defs {
+			withoutRequired(of.schema)
+		}
+	}
+	return s
+}
+
+// withRequired is like standalone, and keeps the lists of required fields.
+func (c *Catalogue) withRequired(e *entry) *schema {
 	refer := func(s *schema) {
 		s.Ref = "#/$defs/" + c.names[*s.refers]
 		if e.root != nil && *s.refers == *e.root {
@@ -294,31 +307,22 @@ func (c *Catalogue) standalone(e *entry) *schema {
 		}
 	}
 	s := e.schema.copied(refer)
-	if e.Kind == upcaster {
-		s = withoutRequired(s)
-	}
 	s.Dialect, s.Title, s.About = dialect, e.title, &e.about
 	s.Description = strings.TrimSpace(e.text + " " + s.Description)
 	for _, key := range c.reachable(e) {
 		if e.root == nil || key != *e.root {
-			defined := c.inference.definitions[key].copied(refer)
-			if e.Kind == upcaster {
-				defined = withoutRequired(defined)
-			}
-			s.Defs = append(s.Defs, property{c.names[key], defined})
+			s.Defs = append(s.Defs, property{c.names[key], c.inference.definitions[key].copied(refer)})
 		}
 	}
 	return s
 }
 
-// withoutRequired removes the lists of required fields from a copied schema. An upcaster reads
-// payloads that lack fields.
-func withoutRequired(s *schema) *schema {
+// withoutRequired removes the lists of required fields from a copied schema.
+func withoutRequired(s *schema) {
 	s.Required = nil
 	for _, part := range s.parts() {
 		withoutRequired(part)
 	}
-	return s
 }
 
 // Entry is an event type in a catalogue.

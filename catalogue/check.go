@@ -28,7 +28,7 @@ func (a about) subject() subject {
 type check struct {
 	*Catalogue
 	now        map[subject]*entry
-	had        map[subject]bool
+	had        map[subject]*entry
 	difference *Difference
 	missing    map[string]bool // aggregate types that were reported as missing
 }
@@ -70,9 +70,9 @@ func (c *check) eventGone(old *entry) {
 		}
 		c.missing[old.Aggregate] = true
 		c.difference.Incompatible = append(c.difference.Incompatible, Change{
-			Subject: fmt.Sprintf("aggregate type %q", old.Aggregate), File: old.file,
+			Subject: fmt.Sprintf("aggregate type %q", old.Aggregate), File: "aggregates/" + folderOf(old.file),
 			What: "its definition was removed", Why: "stored events of its aggregates can no longer be read",
-			Fix: fmt.Sprintf("add the definition to Config.Definitions, or delete the folder aggregates/%s if all its aggregates were deleted", folderOf(old.file)),
+			Fix: "add the definition to Config.Definitions, or accept the change if all its aggregates were deleted",
 		})
 		return
 	}
@@ -102,7 +102,7 @@ func folderOf(file string) string {
 // alone.
 func (c *check) renamedTo(old *entry) (name string) {
 	for s, e := range c.now {
-		if s.kind != event || s.owner != old.Aggregate || e.Kind != event || c.had[s] || e.Codec != old.Codec {
+		if s.kind != event || s.owner != old.Aggregate || e.Kind != event || c.had[s] != nil || e.Codec != old.Codec {
 			continue
 		}
 		if len(differences(old.schema, c.standalone(e))) == 0 {
@@ -116,9 +116,7 @@ func (c *check) renamedTo(old *entry) (name string) {
 }
 
 func (c *check) event(old, now *entry) {
-	name := old.Event
-	version := fmt.Sprintf("give the changed type the name %q and add aggregate.Upcast(%q, func(old %s) %s { ... }) to Definition.WithUpcasters",
-		nextVersion(name), name, oldTypeName(old), bareTypeName(now.GoType))
+	version := newVersion(old, now)
 	if old.Codec != now.Codec {
 		c.breaks(old, "", fmt.Sprintf("the codec was %s and is %s", old.Codec, now.Codec),
 			"stored events can only be decoded by the codec that wrote them",
@@ -128,6 +126,12 @@ func (c *check) event(old, now *entry) {
 	c.payload(old, differences(old.schema, c.standalone(now)), "stored events", version)
 }
 
+// newVersion says how to make a new version of an event type.
+func newVersion(old, now *entry) string {
+	return fmt.Sprintf("give the changed type the name %q and add aggregate.Upcast(%q, func(old %s) %s { ... }) to Definition.WithUpcasters",
+		nextVersion(old.Event), old.Event, oldTypeName(old), bareTypeName(now.GoType))
+}
+
 // payload reports differences that stored payloads do not allow. Version says how to make a new
 // version.
 func (c *check) payload(old *entry, diffs []diff, payloads, version string) {
@@ -135,9 +139,15 @@ func (c *check) payload(old *entry, diffs []diff, payloads, version string) {
 		switch field := d.where(); d.kind {
 		case removed:
 			c.breaks(old, d.field, field+" was removed", payloads+" have it, and consumers that read it find nothing",
-				"restore the field, or "+version)
+				"restore the field, accept the change if no program reads it, or "+version)
 		case renamed:
-			c.breaks(old, d.field, fmt.Sprintf("%s was renamed to %q", field, d.new), payloads+" have the former name, which is ignored",
+			c.breaks(old, d.field, fmt.Sprintf("%s was removed, and %q of the same type was added", field, d.new),
+				fmt.Sprintf("%s have %q, which is ignored, and lack %q", payloads, d.old, d.new),
+				fmt.Sprintf("restore the name by a tag (json:%q) if %q is a new name of the same value; "+
+					"restore the field, and make %[2]q optional (json:%q), if it is another value; or %s", d.old, d.new, d.new+",omitzero", version))
+		case recased:
+			c.breaks(old, d.field, fmt.Sprintf("%s is now written as %q", field, d.new),
+				payloads+" have the former name: encoding/json reads both, but programs in other languages do not",
 				fmt.Sprintf("restore the name by a tag (json:%q), or %s", d.old, version))
 		case added:
 			c.breaks(old, d.field, "the required "+strings.TrimPrefix(field, "the ")+" was added", payloads+" lack it, and are read with its zero value",
@@ -146,10 +156,13 @@ func (c *check) payload(old *entry, diffs []diff, payloads, version string) {
 			c.breaks(old, d.field, field+" is now required", payloads+" may lack it",
 				"restore omitempty or omitzero in its tag, or "+version)
 		case retyped:
-			c.breaks(old, d.field, fmt.Sprintf("%s was %s and is %s", field, d.old, d.new),
-				payloads+" have the former type, which cannot be decoded or has another meaning", "restore the type, or "+version)
+			why := payloads + " have the former type, which cannot be decoded or has another meaning"
+			if d.new == anyJSON {
+				why = payloads + " can be decoded, but consumers cannot rely on the former type any more"
+			}
+			c.breaks(old, d.field, fmt.Sprintf("%s was %s and is %s", field, d.old, d.new), why, "restore the type, or "+version)
 		case nowNotNull:
-			c.breaks(old, d.field, field+" does not allow null any more", payloads+" may have null, which cannot be decoded",
+			c.breaks(old, d.field, field+" does not allow null any more", payloads+" may have null, which is read as the zero value",
 				"restore the pointer, or "+version)
 		}
 	}
@@ -165,51 +178,6 @@ func (d diff) where() string {
 
 // lastName returns the name of the last field of a path.
 func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
-
-// upcaster checks an event that an upcaster reads now, or has read before.
-func (c *check) upcaster(old, now *entry) {
-	if now.Kind != upcaster {
-		return
-	}
-	if old.Kind == upcaster {
-		if !slices.Equal(old.UpcastTo, now.UpcastTo) {
-			c.note(old, fmt.Sprintf("its upcaster returned %s and returns %s", list(old.UpcastTo), list(now.UpcastTo)),
-				"snapshots and read models were stored with the former result",
-				"increase repository.Config.SnapshotSchema and rebuild the read models")
-		}
-		return
-	}
-	read := now
-	if now.Renames {
-		read = c.now[subject{event, now.Aggregate, now.UpcastTo[0], 0}]
-	}
-	if read == nil || read.schema.Protobuf == nil && read.Codec != "json" || read.GoType == "" {
-		return
-	}
-	if read.Kind == event {
-		if read.Codec == old.Codec {
-			c.payload(old, differences(old.schema, c.standalone(read)), "stored events", fmt.Sprintf(
-				"use aggregate.Upcast(%q, func(old %s) %s { ... }) in place of aggregate.Rename", old.Event, oldTypeName(old), bareTypeName(read.GoType)))
-		}
-		return
-	}
-	if read.Codec != "json" || old.Codec != "json" {
-		return
-	}
-	for _, d := range readDifferences(old.schema, c.standalone(read)) {
-		switch field := d.where(); d.kind {
-		case added, addedOptional:
-			c.breaks(old, d.field, "its upcaster reads "+field, "stored events lack this field, so it has its zero value",
-				"read the fields that stored events have; "+old.file+" lists them")
-		case retyped:
-			c.breaks(old, d.field, "its upcaster reads "+field+" as "+d.new, "stored events have "+d.old,
-				"read it with the type that stored events have")
-		case nowNotNull:
-			c.breaks(old, d.field, "its upcaster reads "+field+" as a type without null", "stored events may have null, which cannot be decoded",
-				"read it as a pointer")
-		}
-	}
-}
 
 // state reports a changed state. It breaks nothing, since loads can replay the events.
 func (c *check) state(old, now *entry) {

@@ -3,7 +3,6 @@ package catalogue_test
 import (
 	"bytes"
 	"encoding/gob"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -31,10 +30,23 @@ func TestChangesOfFieldsThatAreIncompatible(t *testing.T) {
 		want          []string
 	}{
 		"removed": {struct{ A, B string }{}, struct{ A string }{}, []string{
-			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, accept the change if no program reads it, or ` + newVersion,
 		}},
 		"renamed": {struct{ A, B string }{}, struct{ A, C string }{}, []string{
-			`the field "B" was renamed to "C": stored events have the former name, which is ignored. To fix it, restore the name by a tag (json:"B"), or ` + newVersion,
+			`the field "B" was removed, and "C" of the same type was added: stored events have "B", which is ignored, and lack "C". ` +
+				`To fix it, restore the name by a tag (json:"B") if "C" is a new name of the same value; ` +
+				`restore the field, and make "C" optional (json:"C,omitzero"), if it is another value; or ` + newVersion,
+		}},
+		"another case": {struct{ A, B string }{}, struct {
+			A string
+			B string `json:"b"`
+		}{}, []string{
+			`the field "B" is now written as "b": stored events have the former name: encoding/json reads both, but programs in other languages do not. ` +
+				`To fix it, restore the name by a tag (json:"B"), or ` + newVersion,
+		}},
+		"anything": {struct{ A string }{}, struct{ A any }{}, []string{
+			`the field "A" was string and is any JSON: stored events can be decoded, but consumers cannot rely on the former type any more. ` +
+				`To fix it, restore the type, or ` + newVersion,
 		}},
 		"added": {struct{ A string }{}, struct {
 			A string
@@ -53,17 +65,17 @@ func TestChangesOfFieldsThatAreIncompatible(t *testing.T) {
 				`To fix it, restore the type, or ` + newVersion,
 		}},
 		"no null": {struct{ A *string }{}, struct{ A string }{}, []string{
-			`the field "A" does not allow null any more: stored events may have null, which cannot be decoded. To fix it, restore the pointer, or ` + newVersion,
+			`the field "A" does not allow null any more: stored events may have null, which is read as the zero value. To fix it, restore the pointer, or ` + newVersion,
 		}},
 		"nested": {struct{ Lines []line }{}, struct{ Lines []struct{} }{}, []string{
-			`the field "Lines[].name" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+			`the field "Lines[].name" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, accept the change if no program reads it, or ` + newVersion,
 		}},
 		"whole": {struct{}{}, []int{}, []string{
 			`the payload was object and is array: stored events have the former type, which cannot be decoded or has another meaning. To fix it, restore the type, or ` + newVersion,
 		}},
 		"two": {struct{ A, B string }{}, struct{}{}, []string{
-			`the field "A" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
-			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, or ` + newVersion,
+			`the field "A" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, accept the change if no program reads it, or ` + newVersion,
+			`the field "B" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, accept the change if no program reads it, or ` + newVersion,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +127,14 @@ func TestTypesThatStoredValuesDoNotFit(t *testing.T) {
 			A string `json:",omitempty"`
 		}{}, nil},
 		"another order": {struct{ A, B string }{}, struct{ B, A string }{}, nil},
+		"a value in place of a pointer that was omitted": {struct {
+			A *string `json:",omitempty"`
+		}{}, struct {
+			A string `json:",omitzero"`
+		}{}, nil},
+		"elements without null": {struct{ A []*string }{}, struct {
+			A []string `json:",omitzero"`
+		}{}, []string{`the field "A[]" does not allow null any more`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -186,70 +206,6 @@ func TestARemovedEventTypeNeedsAnUpcaster(t *testing.T) {
 	}
 }
 
-func TestAnUpcasterReadsWhatIsStored(t *testing.T) {
-	t.Parallel()
-	before := configOf(define(placed{}))
-	type (
-		wrongName struct{ Client string }
-		wrongType struct{ Customer int }
-		otherCase struct {
-			Customer string `json:"customer"`
-		}
-	)
-	after := func(u aggregate.Upcaster) catalogue.Config {
-		return configOf(define(placedV2{}, paid{}).WithUpcasters(u))
-	}
-	d := compare(t, before, after(aggregate.Upcast("order.placed.v1", func(wrongName) placedV2 { return placedV2{} })))
-	assert.Equal(t, []string{
-		`event type "order.placed.v1" of aggregate type "order": its upcaster reads the field "Client": stored events lack this field, so it has its zero value. ` +
-			`To fix it, read the fields that stored events have; aggregates/order/events/order.placed.v1.json lists them.`,
-	}, texts(d.Incompatible))
-	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(wrongType) placedV2 { return placedV2{} })))
-	assert.Equal(t, []string{
-		`event type "order.placed.v1" of aggregate type "order": its upcaster reads the field "Customer" as integer (int64): stored events have string. ` +
-			`To fix it, read it with the type that stored events have.`,
-	}, texts(d.Incompatible))
-	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(otherCase) placedV2 { return placedV2{} })))
-	assert.Empty(t, d.Incompatible)
-
-	type anything struct{ Customer any }
-	for name, u := range map[string]aggregate.Upcaster{
-		"any":        aggregate.Upcast("order.placed.v1", func(any) placedV2 { return placedV2{} }),
-		"a map":      aggregate.Upcast("order.placed.v1", func(map[string]any) placedV2 { return placedV2{} }),
-		"texts":      aggregate.Upcast("order.placed.v1", func(map[string]string) placedV2 { return placedV2{} }),
-		"raw JSON":   aggregate.Upcast("order.placed.v1", func(json.RawMessage) placedV2 { return placedV2{} }),
-		"any field":  aggregate.Upcast("order.placed.v1", func(anything) placedV2 { return placedV2{} }),
-		"a pointer":  aggregate.Upcast("order.placed.v1", func(*otherCase) placedV2 { return placedV2{} }),
-		"no content": aggregate.Upcast("order.placed.v1", func(struct{}) placedV2 { return placedV2{} }),
-	} {
-		assert.Empty(t, compare(t, before, after(u)).Incompatible, name)
-	}
-	d = compare(t, before, after(aggregate.Upcast("order.placed.v1", func(map[string]int) placedV2 { return placedV2{} })))
-	require.Len(t, d.Incompatible, 1)
-	assert.Equal(t, `its upcaster reads the field "Customer" as integer (int64)`, d.Incompatible[0].What)
-
-	d = compare(t, before, after(aggregate.Rename("order.placed.v1", "order.placed.v2")))
-	assert.Equal(t, []string{
-		`event type "order.placed.v1" of aggregate type "order": the required field "Currency" was added: stored events lack it, and are read with its zero value. ` +
-			`To fix it, make it optional by a tag if the zero value is right for them (json:"Currency,omitzero"), ` +
-			`or use aggregate.Upcast("order.placed.v1", func(old placedV1) placedV2 { ... }) in place of aggregate.Rename.`,
-	}, texts(d.Incompatible))
-	d = compare(t, configOf(define(paid{})), configOf(define(settled{}).WithUpcasters(aggregate.Rename("order.paid.v1", "order.settled.v1"))))
-	assert.Empty(t, d.Incompatible)
-}
-
-func TestAnotherResultOfAnUpcasterIsNoted(t *testing.T) {
-	t.Parallel()
-	before := configOf(define(paid{}, settled{}).WithUpcasters(aggregate.Rename("order.done.v1", "order.paid.v1")))
-	after := configOf(define(paid{}, settled{}).WithUpcasters(aggregate.Rename("order.done.v1", "order.settled.v1")))
-	d := compare(t, before, after)
-	assert.Empty(t, d.Incompatible)
-	assert.Equal(t, []string{
-		`event type "order.done.v1" of aggregate type "order": its upcaster returned order.paid.v1 and returns order.settled.v1: ` +
-			`snapshots and read models were stored with the former result. To fix it, increase repository.Config.SnapshotSchema and rebuild the read models.`,
-	}, texts(d.Notes))
-}
-
 func TestAnotherCodecIsIncompatible(t *testing.T) {
 	t.Parallel()
 	before, after := configOf(define(placed{})), configOf(define(placed{}).WithCodec(gobCodec{}))
@@ -282,8 +238,14 @@ func TestARemovedDefinitionIsReportedOnce(t *testing.T) {
 	d := compare(t, configOf(define(placed{}, paid{})), catalogue.Config{})
 	assert.Equal(t, []string{
 		`aggregate type "order": its definition was removed: stored events of its aggregates can no longer be read. To fix it, ` +
-			`add the definition to Config.Definitions, or delete the folder aggregates/order if all its aggregates were deleted.`,
+			`add the definition to Config.Definitions, or accept the change if all its aggregates were deleted.`,
 	}, texts(d.Incompatible))
+	assert.Equal(t, "aggregates/order", d.Incompatible[0].File)
+
+	dir := write(t, configOf(define(placed{}, paid{})))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "aggregates", "order")))
+	_, err := catalogue.Write(dir, catalogue.Config{})
+	require.NoError(t, err, "the change was accepted")
 }
 
 func TestAChangedStateIsNoted(t *testing.T) {
@@ -294,7 +256,7 @@ func TestAChangedStateIsNoted(t *testing.T) {
 	d := compare(t, before, after)
 	assert.Empty(t, d.Incompatible)
 	assert.Equal(t, []string{
-		`the state of aggregate type "order": the field "customer", the field "paid", the field "Customer" changed: snapshots hold the former state. ` +
+		`the state of aggregate type "order": the field "customer", the field "paid" changed: snapshots hold the former state. ` +
 			`To fix it, increase repository.Config.SnapshotSchema, so that loads ignore these snapshots and replay the events; ` +
 			`aggregates whose old events were truncated cannot be loaded then.`,
 	}, texts(d.Notes))
@@ -309,94 +271,23 @@ func TestCompatibleChangesNeedOnlyNewFiles(t *testing.T) {
 	assert.False(t, d.Missing)
 }
 
-func channel(m ...catalogue.Message) catalogue.Config {
-	return catalogue.Config{Channels: []catalogue.Channel{{Name: "public", Address: "shop.public", Messages: m}}}
-}
-
-func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
-	t.Parallel()
-	type (
-		one  struct{ A string }
-		two  struct{ A, B string }
-		more struct {
-			A string
-			B string `json:",omitzero"`
-		}
-		less struct {
-			A string `json:",omitempty"`
-		}
-		null struct{ A *string }
-	)
-	before := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
-	subject := `message "placed" version 1 of channel "public": `
-	for name, test := range map[string]struct {
-		after []catalogue.Message
-		want  []string
-		notes []string
-	}{
-		"optional field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[more]()}}, nil, nil},
-		"required field": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[two]()}}, []string{
-			subject + `the required field "B" was added: former messages lack it, and are read with its zero value. To fix it, ` +
-				`make it optional by a tag if the zero value is right for them (json:"B,omitzero"), or declare the changed message with Version: 2.`,
-		}, nil},
-		"no longer required": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[less]()}}, []string{
-			subject + `the field "A" is no longer required: other programs may rely on it. To fix it, ` +
-				`remove omitempty and omitzero from its tag, or declare the changed message with Version: 2.`,
-		}, nil},
-		"null": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[null]()}}, []string{
-			subject + `the field "A" allows null now: other programs may not accept null. To fix it, restore the type, or declare the changed message with Version: 2.`,
-		}, nil},
-		"new version beside it": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one]()}, {Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, nil},
-		"new version": {[]catalogue.Message{{Name: "placed", Version: 2, Type: reflect.TypeFor[two]()}}, nil, []string{
-			subject + `this version was removed: consumers have to read version 2. To fix it, check that no consumer reads the former version before you deploy.`,
-		}},
-		"removed": {nil, []string{
-			subject + `the message was removed: other programs still use it. To fix it, restore the message, ` +
-				`or declare a later version of it in Config.Channels; delete channels/public/placed.v1.json if no program uses it any more.`,
-		}, nil},
-		"codec": {[]catalogue.Message{{Name: "placed", Type: reflect.TypeFor[one](), Codec: gobCodec{}}}, []string{
-			subject + `the codec was json and is catalogue_test.gobCodec: other programs decode the former format. ` +
-				`To fix it, restore the codec, or declare the changed message with Version: 2.`,
-		}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := compare(t, before, channel(test.after...))
-			assert.Equal(t, test.want, texts(d.Incompatible))
-			assert.Equal(t, test.notes, texts(d.Notes))
-		})
-	}
-	d := compare(t, channel(catalogue.Message{Name: "placed", Version: 3, Type: reflect.TypeFor[one]()}),
-		channel(catalogue.Message{Name: "placed", Version: 2, Type: reflect.TypeFor[one]()}))
-	require.Len(t, d.Incompatible, 1)
-	assert.Equal(t, "the message was removed", d.Incompatible[0].What, "an earlier version does not replace it")
-	d = compare(t, before, channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[two]()}, catalogue.Message{Name: "placed", Version: 5, Type: reflect.TypeFor[two]()}))
-	require.Len(t, d.Incompatible, 1)
-	assert.Contains(t, d.Incompatible[0].Fix, "with Version: 6", "the next free version")
-
-	moved := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
-	moved.Channels[0].Address = "shop.v2"
-	assert.Equal(t, []string{
-		subject + `the address was "shop.public" and is "shop.v2": other programs use the former address. ` +
-			`To fix it, restore the address, or declare a second channel until all of them use the new address.`,
-	}, texts(compare(t, before, moved).Incompatible))
-}
-
 func TestAnIncompatibleCatalogueIsNotWritten(t *testing.T) {
 	t.Parallel()
 	dir := write(t, placedAs(struct{ A, B string }{}))
 	before := readFile(t, dir, "aggregates/order/events/order.placed.v1.json")
 	after := placedAs(struct{ A string }{})
-	err := catalogue.Write(dir, after)
+	_, err := catalogue.Write(dir, after)
 	var incompatible *catalogue.IncompatibleError
 	require.ErrorAs(t, err, &incompatible)
 	assert.Len(t, incompatible.Changes, 1)
 	assert.EqualError(t, err, "catalogue: incompatible with the catalogue in "+dir+", so no file was written:\n- "+incompatible.Changes[0].String()+
-		"\nTo accept a change, for example because nothing of its type was ever stored or sent, delete the file of its schema and write the catalogue again.")
+		"\nTo accept the changes, for example because nothing of their types was ever stored or sent, delete these, and write the catalogue again: "+
+		filepath.Join(dir, "aggregates", "order", "events", "order.placed.v1.json"))
 	assert.Equal(t, before, readFile(t, dir, "aggregates/order/events/order.placed.v1.json"))
 
 	require.NoError(t, os.Remove(filepath.Join(dir, filepath.FromSlash(incompatible.Changes[0].File))))
-	require.NoError(t, catalogue.Write(dir, after), "the change was accepted")
+	_, err = catalogue.Write(dir, after)
+	require.NoError(t, err, "the change was accepted")
 	assert.NotEqual(t, before, readFile(t, dir, "aggregates/order/events/order.placed.v1.json"))
 }
 
@@ -419,7 +310,8 @@ func TestAFileThatWasEditedIsReported(t *testing.T) {
 		require.ErrorAs(t, err, &file, text)
 		assert.EqualError(t, err, "catalogue: "+name+" is not a schema of a catalogue: restore it from version control, "+
 			"or delete it and write the catalogue again: "+want)
-		require.ErrorAs(t, c.Write(dir), &file)
+		_, err = c.Write(dir)
+		require.ErrorAs(t, err, &file)
 	}
 }
 
@@ -433,7 +325,8 @@ func TestWriteRemovesFilesOfRemovedEventsAlone(t *testing.T) {
 
 	c, err := catalogue.New(configOf(define(placed{})))
 	require.NoError(t, err)
-	require.NoError(t, c.Write(dir))
+	_, err = c.Write(dir)
+	require.NoError(t, err)
 	assert.FileExists(t, own)
 	assert.NoFileExists(t, filepath.Join(dir, "aggregates", "old.md"))
 	d, err := c.Compare(dir)

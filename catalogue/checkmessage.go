@@ -1,8 +1,6 @@
 package catalogue
 
-import (
-	"fmt"
-)
+import "fmt"
 
 func (c *check) messageGone(old *entry) {
 	if last := c.lastVersion(old); last > old.Version {
@@ -11,12 +9,11 @@ func (c *check) messageGone(old *entry) {
 		return
 	}
 	c.breaks(old, "", "the message was removed", "other programs still use it",
-		fmt.Sprintf("restore the message, or declare a later version of it in Config.Channels; "+
-			"delete %s if no program uses it any more", old.file))
+		"restore the message, declare a later version of it in Config.Channels, or accept the change if no program uses it any more")
 }
 
 func (c *check) message(old, now *entry) {
-	version := fmt.Sprintf("declare the changed message with Version: %d", c.lastVersion(old)+1)
+	version := fmt.Sprintf("declare the changed message with Version: %d (WithVersion(%[1]d) of a forward.Mapping)", c.lastVersion(old)+1)
 	if old.Address != now.Address {
 		c.breaks(old, "", fmt.Sprintf("the address was %q and is %q", old.Address, now.Address), "other programs use the former address",
 			"restore the address, or declare a second channel until all of them use the new address")

@@ -25,7 +25,8 @@ const (
 	nowNotNull
 	nowOptional
 	nowRequired
-	renamed // a field: old and new are its names
+	renamed // a field, perhaps: old and new are the names
+	recased // a field: the names differ in their case
 )
 
 // differences compares two schemas with the references of documents of their own.
@@ -41,6 +42,9 @@ func differences(old, current *schema) []diff {
 // readDifferences compares a schema with the type as which its payloads are decoded. The case of
 // names does not matter, as in encoding/json.
 func readDifferences(old, read *schema) []diff {
+	if old.Protobuf != nil || read.Protobuf != nil {
+		return protobufDifferences(old.Protobuf, read.Protobuf)
+	}
 	c := comparison{oldRoot: old, newRoot: read, seen: map[[2]*schema]bool{}, reading: true}
 	c.compare("", old, read)
 	return c.diffs
@@ -111,7 +115,9 @@ func (c *comparison) compare(path string, old, current *schema) {
 	if old.AdditionalProperties != nil && current.AdditionalProperties != nil {
 		c.compare(path+"{}", old.AdditionalProperties, current.AdditionalProperties)
 	}
-	c.fields(path, old, current)
+	if !c.reading || current.AdditionalProperties == nil {
+		c.fields(path, old, current)
+	}
 }
 
 // reads reports whether values of a type can also be read as another type without a loss.
@@ -145,22 +151,25 @@ func (c *comparison) fields(path string, old, current *schema) {
 	}
 	var gone, come []property
 	for _, field := range old.Properties {
-		now := c.find(current.Properties, field.name)
+		now := find(current.Properties, field.name)
 		if now == nil {
 			gone = append(gone, field)
 			continue
 		}
-		c.compare(path+field.name, field.schema, now)
-		before, after := slices.Contains(old.Required, field.name), slices.Contains(current.Required, field.name)
+		if now.name != field.name && !c.reading {
+			c.add(recased, path+field.name, field.name, now.name)
+		}
+		before, after := slices.Contains(old.Required, field.name), slices.Contains(current.Required, now.name)
+		c.field(path+field.name, field.schema, now.schema, after)
 		switch {
-		case before && !after && !isNullable(c.newRoot, now):
+		case before && !after && !isNullable(c.newRoot, now.schema):
 			c.add(nowOptional, path+field.name, "", "")
 		case after && !before && !isNullable(c.oldRoot, field.schema):
 			c.add(nowRequired, path+field.name, "", "")
 		}
 	}
 	for _, field := range current.Properties {
-		if c.find(old.Properties, field.name) == nil {
+		if find(old.Properties, field.name) == nil {
 			come = append(come, field)
 		}
 	}
@@ -181,11 +190,28 @@ func (c *comparison) fields(path string, old, current *schema) {
 	}
 }
 
-func (c *comparison) find(in properties, name string) *schema {
-	found := in.get(name)
-	for _, one := range in {
-		if found == nil && c.reading && strings.EqualFold(one.name, name) {
-			found = one.schema
+// field compares a field of two objects. If it is not required, null is the same as a missing
+// field.
+func (c *comparison) field(path string, old, current *schema, required bool) {
+	begin := len(c.diffs)
+	c.compare(path, old, current)
+	if required {
+		return
+	}
+	of := slices.DeleteFunc(c.diffs[begin:], func(d diff) bool { return d.kind == nowNotNull && d.field == path })
+	c.diffs = c.diffs[:begin+len(of)]
+}
+
+// find returns the property of a name. As in encoding/json, one whose name differs in its case is
+// the second choice.
+func find(in properties, name string) *property {
+	var found *property
+	for i := range in {
+		if in[i].name == name {
+			return &in[i]
+		}
+		if found == nil && strings.EqualFold(in[i].name, name) {
+			found = &in[i]
 		}
 	}
 	return found

@@ -2,7 +2,9 @@ package catalogue
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -14,7 +16,9 @@ type Change struct {
 	What    string // the change
 	Why     string // what it breaks
 	Fix     string // what to do
-	File    string // the committed file, in the folder of the catalogue
+	// File is the committed file, or the folder of an aggregate type, in the folder of the
+	// catalogue. To accept the change, delete it.
+	File string
 }
 
 // String returns the whole text of a change.
@@ -34,8 +38,18 @@ func (e *IncompatibleError) Error() string {
 	for _, change := range e.Changes {
 		fmt.Fprintf(&out, "\n- %s", change)
 	}
-	return out.String() + "\nTo accept a change, for example because nothing of its type was ever stored or sent, " +
-		"delete the file of its schema and write the catalogue again."
+	return out.String() + "\nTo accept the changes, for example because nothing of their types was ever stored or sent, delete these, " +
+		"and write the catalogue again: " + strings.Join(e.files(), ", ")
+}
+
+// files returns the files and folders of the changes.
+func (e *IncompatibleError) files() (files []string) {
+	for _, change := range e.Changes {
+		if name := filepath.Join(e.Dir, filepath.FromSlash(change.File)); !slices.Contains(files, name) {
+			files = append(files, name)
+		}
+	}
+	return files
 }
 
 // FileError reports a committed file that is not as this package writes it.
@@ -55,7 +69,8 @@ func (e *FileError) Unwrap() error { return e.Err }
 type Difference struct {
 	// Incompatible are the changes that break readers of stored events, or consumers.
 	Incompatible []Change
-	// Notes are compatible changes after which something must be done.
+	// Notes are compatible changes after which something must be done, and committed pages whose
+	// schemas are missing.
 	Notes []Change
 	// Stale are the paths of the files that Write would write or remove.
 	Stale []string
@@ -67,15 +82,34 @@ type Difference struct {
 //
 // Errors: [*FileError]; those of the file system.
 func (c *Catalogue) Compare(dir string) (Difference, error) {
-	var d Difference
+	d, _, err := c.compare(dir)
+	return d, err
+}
+
+// compare returns also the files as they must be: the schemas of stored events are taken from the
+// committed files.
+func (c *Catalogue) compare(dir string) (d Difference, now map[string][]byte, err error) {
 	before, err := readFiles(dir)
 	if err != nil {
-		return d, err
+		return d, nil, err
 	}
 	d.Missing = len(before) == 0
-	now, err := c.Files()
+	committed, err := parseAll(before)
 	if err != nil {
-		return d, err
+		return d, nil, err
+	}
+	check := check{Catalogue: c, now: map[subject]*entry{}, had: map[subject]*entry{}, difference: &d}
+	for _, e := range c.all() {
+		check.now[e.subject()] = e
+	}
+	for _, e := range committed {
+		check.had[e.subject()] = e
+	}
+	if now, err = c.Files(); err != nil {
+		return d, nil, err
+	}
+	if err := check.keepStored(now, before); err != nil {
+		return d, nil, err
 	}
 	for name, data := range now {
 		if string(before[name]) != string(data) {
@@ -88,26 +122,26 @@ func (c *Catalogue) Compare(dir string) (Difference, error) {
 		}
 	}
 	slices.Sort(d.Stale)
-	check := check{Catalogue: c, now: map[subject]*entry{}, had: map[subject]bool{}, difference: &d}
-	for _, e := range c.all() {
-		check.now[e.subject()] = e
-	}
-	var committed []*entry
-	for _, name := range sortedKeys(before) {
-		if !strings.HasSuffix(name, ".json") || name == asyncAPIFile {
-			continue
-		}
-		e, err := parse(name, before[name])
-		if err != nil {
-			return d, err
-		}
-		committed = append(committed, e)
-		check.had[e.subject()] = true
-	}
+	check.lost(before)
 	for _, e := range committed {
 		check.entry(e)
 	}
-	return d, nil
+	return d, now, nil
+}
+
+// parseAll reads the committed schemas, in the order of their files.
+func parseAll(files map[string][]byte) (committed []*entry, err error) {
+	for _, name := range sortedKeys(files) {
+		if !strings.HasSuffix(name, ".json") || name == asyncAPIFile {
+			continue
+		}
+		e, err := parse(name, files[name])
+		if err != nil {
+			return nil, err
+		}
+		committed = append(committed, e)
+	}
+	return committed, nil
 }
 
 func sortedKeys(m map[string][]byte) (keys []string) {
@@ -126,6 +160,9 @@ func parse(name string, data []byte) (*entry, error) {
 	}
 	if s.About == nil || !slices.Contains([]kind{event, state, upcaster, message}, s.About.Kind) {
 		return nil, &FileError{name, fmt.Errorf("it lacks the keyword x-millrace with a known kind")}
+	}
+	if s.Stored != nil && s.Stored.About == nil {
+		return nil, &FileError{name, errors.New("x-stored lacks the keyword x-millrace")}
 	}
 	return &entry{about: *s.About, schema: s, file: name}, nil
 }

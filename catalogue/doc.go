@@ -1,7 +1,7 @@
 // Package catalogue documents the events of an application, and finds changes that break readers of
 // stored events. It reads the definitions of aggregates, without generated code.
 //
-//	err := catalogue.Write("docs/events", catalogue.Config{
+//	notes, err := catalogue.Write("docs/events", catalogue.Config{
 //		Title:       "Shop",
 //		Definitions: []aggregate.AnyDefinition{orders.Definition, payments.Definition},
 //	})
@@ -33,12 +33,20 @@
 //   - A required field is added, or a field becomes required: stored events lack it.
 //   - A field no longer allows null.
 //   - An event type is removed, and no upcaster reads it. An upcaster is removed.
-//   - An upcaster reads a field that stored events lack, or reads it as another type.
+//   - An upcaster reads a field that stored events lack, or reads it as another type or by another
+//     codec. An upcaster may ignore fields. A type that it shares with a current event may have
+//     new optional fields.
 //   - The codec of an event type changes.
 //   - A message of a [Channel] changes, except for optional fields, or is removed without a later
 //     version. Its address changes.
 //
+// The file of an event type that programs no longer write keeps the schema of the stored events,
+// with the keyword x-stored, beside the schema of what the upcaster reads. Each comparison uses it,
+// also after the upcaster has changed. If the first catalogue already had the upcaster, only the
+// fields are known that upcasters have read since.
+//
 // New optional fields, event types, upcasters and versions of messages are compatible. So is a
 // change of a state, since loads can replay the events: the comparison notes that
-// repository.Config.SnapshotSchema must increase.
+// repository.Config.SnapshotSchema must increase. It also notes fields that an upcaster no longer
+// reads.
 package catalogue

@@ -61,7 +61,8 @@ func (c *Catalogue) nameFiles() {
 func (a about) versioned() string { return fmt.Sprintf("%s.v%d", a.Message, a.Version) }
 
 // Files returns the content of the files by their paths in the folder of the catalogue, with
-// slashes. They are the same for the same configuration.
+// slashes. They are the same for the same configuration. [Catalogue.Write] adds to them what the
+// committed files describe of the stored events that upcasters read.
 //
 //   - README.md lists the aggregates and channels.
 //   - asyncapi.json is the AsyncAPI 3.0 document. It contains all schemas.
@@ -98,48 +99,44 @@ func (c *Catalogue) Files() (map[string][]byte, error) {
 //
 // Write compares the catalogue with the files that are there. It writes nothing and returns an
 // [*IncompatibleError] if a change breaks readers of stored events, or consumers. It removes files
-// of events that the catalogue no longer has. [Catalogue.Compare] returns notes about compatible
-// changes too.
+// of events that the catalogue no longer has. It returns notes: compatible changes after which
+// something must be done. Show them, since a later comparison does not find them again.
 //
 // Errors: those of [New]; [*IncompatibleError]; [*FileError]; those of the file system.
-func Write(dir string, config Config) error {
+func Write(dir string, config Config) (notes []Change, err error) {
 	c, err := New(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return c.Write(dir)
 }
 
 // Write is like the function [Write].
-func (c *Catalogue) Write(dir string) error {
-	difference, err := c.Compare(dir)
+func (c *Catalogue) Write(dir string) (notes []Change, err error) {
+	difference, files, err := c.compare(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(difference.Incompatible) > 0 {
-		return &IncompatibleError{Dir: dir, Changes: difference.Incompatible}
-	}
-	files, err := c.Files()
-	if err != nil {
-		return err
+		return nil, &IncompatibleError{Dir: dir, Changes: difference.Incompatible}
 	}
 	for _, name := range difference.Stale {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		data, wanted := files[name]
 		if !wanted {
 			if err := os.Remove(path); err != nil {
-				return fmt.Errorf("catalogue: %w", err)
+				return nil, fmt.Errorf("catalogue: %w", err)
 			}
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // documentation, for all readers
-			return fmt.Errorf("catalogue: %w", err)
+			return nil, fmt.Errorf("catalogue: %w", err)
 		}
 		if err := os.WriteFile(path, data, 0o644); err != nil { //nolint:gosec // documentation, for all readers
-			return fmt.Errorf("catalogue: %w", err)
+			return nil, fmt.Errorf("catalogue: %w", err)
 		}
 	}
-	return nil
+	return difference.Notes, nil
 }
 
 // generatedMark is in each page that this package writes. Schemas have the keyword x-millrace.

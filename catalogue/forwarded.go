@@ -7,18 +7,19 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// Forwarded returns the channels of the messages of a forward.Forwarder: one for each topic, in the
-// order of the mappings. They have the names of publisher.EventName, and are JSON; change them if
-// the marshaler of the Forwarder differs. A mapping whose function returns several types is one
-// message that can be any JSON.
-func Forwarded(messages []forward.Message) (channels []Channel) {
+// Forwarded returns the channels of the messages that a forward.Forwarder with these mappings
+// sends: one for each topic, in the order of the mappings. It needs no broker. The messages have
+// the names of publisher.EventName, and are JSON; change them if the marshaler of the Forwarder
+// differs. A mapping whose function returns several types is one message that can be any JSON.
+func Forwarded(mappings ...forward.Mapping) (channels []Channel) {
 	places := map[string]int{}
 	type version struct {
 		topic string
 		of    Message
 	}
 	seen := map[version]bool{}
-	for _, m := range messages {
+	for _, mapping := range mappings {
+		m := mapping.Message()
 		message := Message{Name: messageName(m.Type), Version: m.Version, Type: m.Type}
 		if seen[version{m.Topic, message}] {
 			continue // of another event
@@ -36,6 +37,9 @@ func Forwarded(messages []forward.Message) (channels []Channel) {
 }
 
 func messageName(t reflect.Type) string {
+	if t == nil {
+		return "" // of a mapping that forward.New refuses
+	}
 	switch t.Kind() {
 	case reflect.Interface:
 		return t.String()

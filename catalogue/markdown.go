@@ -86,9 +86,11 @@ func (c *Catalogue) aggregatePage(a *aggregateEntry) []byte {
 		for _, e := range a.upcasters {
 			p.line("\n### %s\n", inline(e.Event))
 			p.line("%s", inline(e.text))
+			p.line("")
 			if e.GoType != "" {
-				p.line("")
 				p.payload(e)
+			} else {
+				p.line("[Schema](%s).", p.linkTo(e))
 			}
 		}
 	}
@@ -131,10 +133,12 @@ func (p *page) link(entries []*entry) {
 	}
 }
 
+// linkTo returns the target of a link to the schema of an entry.
+func (p *page) linkTo(e *entry) string { return target(strings.TrimPrefix(e.file, p.folder+"/")) }
+
 // payload writes the Go type, the link to the schema and the fields of an entry.
 func (p *page) payload(e *entry) {
-	file, _ := strings.CutPrefix(e.file, p.folder+"/")
-	p.line("Go type %s, [schema](%s).", code(e.GoType), target(file))
+	p.line("Go type %s, [schema](%s).", code(e.GoType), p.linkTo(e))
 	if e.schema.Description != "" {
 		p.line("\n%s", inline(e.schema.Description))
 	}

@@ -38,6 +38,10 @@ type schema struct {
 
 	Defs properties `json:"$defs,omitempty"`
 
+	// Stored describes the stored events that an upcaster reads. It is a document of its own, whose
+	// references begin at it.
+	Stored *schema `json:"x-stored,omitempty"`
+
 	// refers is the type of Ref, while the schema is inferred.
 	refers *structKey
 }

@@ -54,7 +54,8 @@ func placedAs(of any) catalogue.Config {
 func write(t *testing.T, c catalogue.Config) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "events")
-	require.NoError(t, catalogue.Write(dir, c))
+	_, err := catalogue.Write(dir, c)
+	require.NoError(t, err)
 	return dir
 }
 

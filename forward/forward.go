@@ -41,7 +41,6 @@ type Forwarder struct {
 	config   Config
 	history  history.History
 	mappings map[string][]Mapping // by event type
-	contract []Message
 
 	forwarded, ignored, failed atomic.Uint64
 }
@@ -53,7 +52,7 @@ type Stats struct {
 	Failed   uint64 // attempts at an event that have failed
 }
 
-// Message describes messages that a [Forwarder] publishes, for a catalogue.
+// Message describes the messages of a [Mapping], for a catalogue.
 type Message struct {
 	Topic     string       // of the broker
 	EventType string       // the event that leads to the messages
@@ -80,16 +79,12 @@ func New(config Config, mappings ...Mapping) (*Forwarder, error) {
 			return nil, err
 		}
 		f.mappings[m.eventType] = append(f.mappings[m.eventType], m)
-		f.contract = append(f.contract, Message{Topic: m.topic, EventType: m.eventType, Version: m.version, Type: m.of})
 	}
 	return f, nil
 }
 
 // EventTypes returns the names of the events that have a mapping, in alphabetical order.
 func (f *Forwarder) EventTypes() []string { return slices.Sorted(maps.Keys(f.mappings)) }
-
-// Messages describes the messages that the Forwarder publishes, in the order of the mappings.
-func (f *Forwarder) Messages() []Message { return slices.Clone(f.contract) }
 
 // Stats returns the current counts.
 func (f *Forwarder) Stats() Stats {

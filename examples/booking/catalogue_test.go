@@ -34,7 +34,9 @@ func TestACatalogueDescribesAllEvents(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	require.NoError(t, c.Write(dir))
+	notes, err := c.Write(dir)
+	require.NoError(t, err)
+	assert.Empty(t, notes)
 	difference, err := c.Compare(dir)
 	require.NoError(t, err)
 	assert.Empty(t, difference)

@@ -49,8 +49,12 @@ func main() {
 	dir := flag.String("catalogue", "", "write the catalogue of events into a folder, and exit")
 	flag.Parse()
 	if *dir != "" {
-		if err := catalogue.Write(*dir, Events); err != nil {
+		notes, err := catalogue.Write(*dir, Events)
+		if err != nil {
 			log.Fatal(err)
+		}
+		for _, note := range notes {
+			log.Print(note)
 		}
 		return
 	}
