@@ -199,6 +199,7 @@ func TestAReaderReadsTheGenerationThatServes(t *testing.T) {
 	reader := projection.Reader[string]{Table: projection.Table{Name: "tasks", PartitionKey: "id"}}
 	reader.Name, reader.Table.Name = "tasks", serving.Table("tasks")
 	assert.Equal(t, "tasks_2", reader.Table.Name)
+	assert.Equal(t, "tasks", reader.Name)
 }
 
 func TestRowsAreComputedFromStates(t *testing.T) {
