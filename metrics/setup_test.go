@@ -1,13 +1,16 @@
 package metrics_test
 
 import (
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/metrics"
@@ -81,4 +84,13 @@ func read(t *testing.T, file string) string {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return string(text)
+}
+
+// hasEach checks that metrics have the values 1 to n, such as those of countUp.
+func hasEach(t *testing.T, n int, c prometheus.Collector) {
+	t.Helper()
+	values := slices.Collect(maps.Values(gather(t, c)))
+	for i := range n {
+		assert.Contains(t, values, i+1, "field %d has no metric", i+1)
+	}
 }
