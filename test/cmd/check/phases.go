@@ -120,7 +120,7 @@ var phases = []phase{
 	}.run},
 	{name: "outcomes", about: "all outcomes of commits, with stale reads and in storms, of which the race detector sees a part", do: tests{
 		packages: []string{"./repository", "./projection"},
-		args:     []string{"-run=^(TestExecuteAndTransactionsEndAsTheTableSays|TestPackedStaleReadsChangeNoOutcome|TestRowsAreRightInAStorm)$"},
+		args:     []string{"-run=^(TestExecuteAndTransactionsEndAsTheTableSays|TestPackedStaleReadsChangeNoOutcome|TestRowsAreRightInAStorm|TestRowsOfStatesAreRightInAStorm|TestUnderFaultsACommandIDIsForOneContent)$"},
 	}.run},
 	{name: "many", about: "100,000 aggregates in the console", do: tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
