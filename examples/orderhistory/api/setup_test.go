@@ -42,6 +42,7 @@ type client struct {
 	t      *testing.T
 	base   string
 	routes routers.Router
+	app    *service.Service // nil if the API is stubbed
 }
 
 // serve returns the API of a service on its own database, whose policies and history follow the
@@ -56,10 +57,25 @@ func serve(t *testing.T) client {
 	stop, err := s.Start(context.WithoutCancel(t.Context()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, stop()) })
-	return serveWith(t, api.Config{
+	c := serveWith(t, api.Config{
 		Orders: s.Orders, Tickets: s.Tickets, Deliveries: s.Deliveries, History: s.History, Feed: feed, WaitShown: s.WaitShown,
 		Ready: s.Answers,
 	})
+	c.app = s
+	return c
+}
+
+// settle waits until the policies and the history have handled all events.
+func (c client) settle() {
+	c.t.Helper()
+	require.NoError(c.t, c.app.Settle(c.t.Context()))
+}
+
+// shown returns what the history shows when it has handled all events.
+func (c client) shown(id string) history.Order {
+	c.t.Helper()
+	c.settle()
+	return decode[history.Order](c.t, c.get("/orders/"+id))
 }
 
 // stubbed returns an API whose parts return an error, or do nothing.
@@ -76,7 +92,7 @@ func serveWith(t *testing.T, config api.Config) client {
 	t.Helper()
 	server := httptest.NewServer(handler(t, config))
 	t.Cleanup(server.Close)
-	return client{t, server.URL, routes(t)}
+	return client{t: t, base: server.URL, routes: routes(t)}
 }
 
 func handler(t *testing.T, config api.Config) http.Handler {

@@ -79,7 +79,7 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	compareReplies(t, play, want)
 	compareHistories(t, play, want)
 
-	again := againFromTheBeginning(t, db, want)
+	again := againFromTheBeginning(t, db)
 	compare(t, db, play, want)
 
 	assert.Positive(t, faults.failed(), "requests must fail")

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -181,7 +180,7 @@ func compareHistories(t *testing.T, p *play, want map[string]replayed) {
 }
 
 // againFromTheBeginning runs another consumer group, which applies every event to the view again.
-func againFromTheBeginning(t *testing.T, db *dynamodb.Client, want map[string]replayed) projection.Stats {
+func againFromTheBeginning(t *testing.T, db *dynamodb.Client) projection.Stats {
 	t.Helper()
 	s, err := service.Open(t.Context(), db, service.Config{})
 	require.NoError(t, err)
@@ -189,11 +188,7 @@ func againFromTheBeginning(t *testing.T, db *dynamodb.Client, want map[string]re
 	require.NoError(t, err)
 	stop, err := s.Start(t.Context())
 	require.NoError(t, err)
-	for id, r := range want {
-		assert.Eventually(t, func() bool {
-			return s.Groups().WaitApplied(t.Context(), "again", roomAggregate(id), r.version) == nil
-		}, patience, time.Millisecond)
-	}
+	require.NoError(t, s.Settle(t.Context()))
 	require.NoError(t, stop())
 	return view.Stats()
 }
