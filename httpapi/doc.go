@@ -6,9 +6,8 @@
 //		if !httpapi.Read(w, r, &body) {
 //			return
 //		}
-//		id := httpapi.CommandID(r, body.Customer) // the same if the client repeats the request
 //		show, err := a.shows.Execute(r.Context(), r.PathValue("show"),
-//			Hold(id, body.Customer, body.Seat), repository.WithCommandID(id))
+//			Hold(body.Customer, body.Seat), httpapi.Once(r)...)
 //		httpapi.Write(w, r, err, httpapi.Reply{Status: http.StatusAccepted, Token: show.Token()})
 //	}
 //

@@ -55,8 +55,7 @@ func Example() {
 		if !httpapi.Read(w, r, &body) {
 			return
 		}
-		id := httpapi.CommandID(r, body.Customer)
-		show, err := shows.Execute(r.Context(), r.PathValue("show"), take(body.Seat), repository.WithCommandID(id))
+		show, err := shows.Execute(r.Context(), r.PathValue("show"), take(body.Seat), httpapi.Once(r)...)
 		httpapi.Write(w, r, err, httpapi.Reply{Status: http.StatusCreated, Token: show.Token()})
 	})
 
@@ -69,12 +68,14 @@ func Example() {
 	}
 	post("ada", `{"customer": "ada", "seat": "A1"}`)
 	post("ada", `{"customer": "ada", "seat": "A1"}`) // she repeats it
+	post("ada", `{"customer": "ada", "seat": "A2"}`) // another request with the same key
 	post("bob", `{"customer": "bob", "seat": "A1"}`)
 	post("bob", `{"customer": "bob"`)
 
 	// Output:
 	// 201 seats:hamlet@1
 	// 201 seats:hamlet@1
+	// 422 the Idempotency-Key was used for another request: send a new one
 	// 409 the seat is taken
 	// 400 the body is not the JSON of this request: unexpected EOF
 }

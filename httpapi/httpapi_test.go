@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/httpapi"
+	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
@@ -173,4 +175,41 @@ func TestARepeatedRequestHasTheSameCommandID(t *testing.T) {
 	first, second := id(http.MethodPost, "/orders", ""), id(http.MethodPost, "/orders", "")
 	assert.NotEqual(t, first, second, "without a key each request is a new one")
 	assert.Equal(t, "9bc4d552-fbc7-5173-a468-8b4d748f3943", id(http.MethodPost, "/orders", "1", "ada"), "a later version must recognise it")
+}
+
+func TestOnceNeedsAKeyAndComparesTheBody(t *testing.T) {
+	t.Parallel()
+	j := testjournal.New(t, dynamotest.New(t).Client(), journal.Config{Layout: journal.Packed, Shards: 1})
+	repo := testjournal.Repository(t, j, aggregate.Define[seats]("seats", taken{}), repository.Config{})
+	n := 0
+	send := func(key, body string) error {
+		r := httptest.NewRequest(http.MethodPost, "/shows/hamlet", strings.NewReader(body))
+		if key != "" {
+			r.Header.Set(httpapi.IdempotencyKey, key)
+		}
+		var into struct{ Seat string }
+		require.True(t, httpapi.Read(httptest.NewRecorder(), r, &into))
+		again, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		assert.Equal(t, body, string(again))
+		n++
+		_, err = repo.Execute(t.Context(), "hamlet", take(fmt.Sprint(n)), httpapi.Once(r)...)
+		return err
+	}
+	version := func() uint64 {
+		s, err := repo.Load(t.Context(), "hamlet")
+		require.NoError(t, err)
+		return s.Version
+	}
+	for range 2 {
+		require.NoError(t, send("", `{"seat": "A1"}`))
+	}
+	assert.EqualValues(t, 2, version(), "without a key each request is a new one")
+	for range 2 {
+		require.NoError(t, send("1", `{"seat": "A1"}`))
+	}
+	assert.EqualValues(t, 3, version())
+	require.ErrorAs(t, send("1", `{"seat": "A2"}`), new(*repository.CommandMismatchError))
+	require.NoError(t, send("2", `{"seat": "A2"}`))
+	assert.EqualValues(t, 4, version())
 }

@@ -52,7 +52,11 @@ func Write(w http.ResponseWriter, r *http.Request, err error, reply Reply) {
 
 func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	status := Status(err)
-	if status < http.StatusInternalServerError {
+	switch {
+	case is[*repository.CommandMismatchError](err):
+		http.Error(w, "the "+IdempotencyKey+" was used for another request: send a new one", status)
+		return
+	case status < http.StatusInternalServerError:
 		http.Error(w, err.Error(), status)
 		return
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,18 +9,21 @@ import (
 	"net/http"
 
 	"github.com/google/uuid"
+
+	"github.com/millrace-dev/millrace/repository"
 )
 
 // MaxBody is the largest body of a request that [Read] accepts, in bytes.
 const MaxBody = 1 << 20
 
 // Read decodes the body of a request, which is one JSON document. If it cannot, it replies with
-// status 400, or with 413 to a body of more than [MaxBody], and returns false.
+// status 400, or with 413 to a body of more than [MaxBody], and returns false. The body of the
+// request can be read again.
 func Read(w http.ResponseWriter, r *http.Request, into any) bool {
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, MaxBody))
-	err := body.Decode(into)
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err == nil {
-		err = end(body)
+		r.Body = &read{bytes.NewReader(text), text}
+		err = decode(text, into)
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -35,17 +39,15 @@ func Read(w http.ResponseWriter, r *http.Request, into any) bool {
 	return false
 }
 
-// end returns an error if there is more in a body.
-func end(body *json.Decoder) error {
-	_, err := body.Token()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case errors.As(err, new(*http.MaxBytesError)):
+func decode(text []byte, into any) error {
+	body := json.NewDecoder(bytes.NewReader(text))
+	if err := body.Decode(into); err != nil {
 		return err
-	default:
+	}
+	if _, err := body.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more after the document")
 	}
+	return nil
 }
 
 // IdempotencyKey is the header with which clients mark a request that they may repeat.
@@ -65,3 +67,26 @@ func CommandID(r *http.Request, scope ...string) string {
 	}
 	return uuid.NewSHA1(space, fmt.Appendf(nil, "%q %q %q %q", r.Method, r.URL.Path, scope, key)).String()
 }
+
+// Once returns the options of a command that takes effect once, however often the client sends the
+// request: [CommandID] and the body as the content. A repetition with another body, or with the
+// same JSON in other bytes, fails with a *repository.CommandMismatchError. Call Once after [Read].
+// It returns no options for a request without an [IdempotencyKey].
+func Once(r *http.Request, scope ...string) []repository.Option {
+	if r.Header.Get(IdempotencyKey) == "" {
+		return nil
+	}
+	options := []repository.Option{repository.WithCommandID(CommandID(r, scope...))}
+	if body, again := r.Body.(*read); again {
+		options = append(options, repository.WithCommandContent(body.text))
+	}
+	return options
+}
+
+// read is the body of a request that [Read] has read.
+type read struct {
+	*bytes.Reader
+	text []byte
+}
+
+func (*read) Close() error { return nil }

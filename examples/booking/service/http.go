@@ -6,7 +6,6 @@ import (
 
 	"github.com/millrace-dev/millrace/examples/booking/show"
 	"github.com/millrace-dev/millrace/httpapi"
-	"github.com/millrace-dev/millrace/repository"
 )
 
 // schedule adds a show: PUT /shows/{show} {"price": 4200, "seats": ["A1", "A2"]}.
@@ -41,7 +40,7 @@ func (a *App) hold(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	booking := httpapi.CommandID(r)
-	s, err := a.shows.Execute(r.Context(), r.PathValue("show"), show.Hold(booking, body.Customer, body.Seats...), repository.WithCommandID(booking))
+	s, err := a.shows.Execute(r.Context(), r.PathValue("show"), show.Hold(booking, body.Customer, body.Seats...), httpapi.Once(r)...)
 	httpapi.Write(w, r, err, httpapi.Reply{
 		Status: http.StatusAccepted, Token: s.Token(), Body: map[string]string{"booking": booking},
 	})

@@ -6,7 +6,6 @@ import (
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/httpapi"
 	"github.com/millrace-dev/millrace/journal"
-	"github.com/millrace-dev/millrace/repository"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/scaffold/template/order"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/scaffold/template/views"
@@ -42,7 +41,7 @@ func (a *App) pay(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *App) execute(w http.ResponseWriter, r *http.Request, status int, decide order.Decision) {
-	o, err := a.orders.Execute(r.Context(), r.PathValue("order"), decide, repository.WithCommandID(httpapi.CommandID(r)))
+	o, err := a.orders.Execute(r.Context(), r.PathValue("order"), decide, httpapi.Once(r)...)
 	httpapi.Write(w, r, err, httpapi.Reply{Status: status, Token: o.Token()})
 }
 
