@@ -44,6 +44,13 @@ type Config struct {
 	// it.
 	Names []string
 
+	// DeadLetter is called for a message that can never be stored: it has no id ([ErrNoID]), or the
+	// publisher refuses it (*publisher.MessageError), such as a message that is too large. If
+	// DeadLetter returns nil, the message is acked: publish it to a topic of the other Pub/Sub, or
+	// log what is needed to find it. Default: the message fails again and again, and with some
+	// Pub/Subs it holds up all later ones.
+	DeadLetter func(msg *message.Message, reason error) error
+
 	// Pause and MaxPause are the times that Handle waits after a failure. The pause doubles with
 	// each failure in a row. Defaults: 1 second and 1 minute.
 	Pause, MaxPause time.Duration

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/internal/retry"
+	"github.com/millrace-dev/millrace/publisher"
 )
 
 // ErrNoID reports that a message has no UUID, or that Config.ID has returned an empty id, so that a
@@ -67,21 +69,39 @@ func (r *Receiver) Topic() string { return r.config.Topic }
 
 // Handle stores a message, and returns when it is durable. It is a message.NoPublishHandlerFunc for
 // the other Pub/Sub. After a failure it waits before it returns, see [Config].Pause, or until the
-// context of the message ends.
+// context of the message ends. Messages that can never be stored go to Config.DeadLetter.
 //
-// Errors: [ErrNoID], and those of publisher.Publisher.Publish.
+// Errors: [ErrNoID], and those of publisher.Publisher.Publish and Config.DeadLetter.
 func (r *Receiver) Handle(msg *message.Message) error {
 	err := r.store(msg)
+	if err != nil {
+		r.refused.Add(1)
+		err = r.bury(msg, err)
+	}
 	if err == nil {
 		r.failures.Store(0)
 		return nil
 	}
-	r.refused.Add(1)
 	pause := retry.Backoff(r.config.Pause, r.config.MaxPause, int(r.failures.Add(1)))
 	r.logger.Error("Cannot store a received message; the other Pub/Sub delivers it again", err,
 		watermill.LogFields{"message_uuid": msg.UUID, "journal_topic": r.config.Topic, "pause": pause.String()})
 	retry.Sleep(msg.Context(), pause)
 	return err
+}
+
+// bury passes a message that can never be stored to Config.DeadLetter. It returns nil if that has
+// taken it, and the reason with the error of DeadLetter otherwise.
+func (r *Receiver) bury(msg *message.Message, reason error) error {
+	never := errors.Is(reason, ErrNoID) || errors.As(reason, new(*publisher.MessageError))
+	if !never || r.config.DeadLetter == nil {
+		return reason
+	}
+	if err := r.config.DeadLetter(msg, reason); err != nil {
+		return errors.Join(reason, fmt.Errorf("dead letter: %w", err))
+	}
+	r.logger.Error("A received message cannot be stored, and went to Config.DeadLetter", reason,
+		watermill.LogFields{"message_uuid": msg.UUID, "journal_topic": r.config.Topic})
+	return nil
 }
 
 func (r *Receiver) store(msg *message.Message) error {

@@ -2,6 +2,7 @@ package receive_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -107,6 +108,40 @@ func TestAMessageWithoutAnIDIsRefused(t *testing.T) {
 	require.ErrorIs(t, w.Handle(named("", "Paid")), receive.ErrNoID)
 	assert.Empty(t, w.stored(t))
 	assert.Equal(t, receive.Stats{Failed: 1}, w.Stats())
+}
+
+func TestWhatCanNeverBeStoredGoesToTheDeadLetters(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		var buried []string
+		down := true
+		w := receiver(t, receive.Config{Pause: time.Millisecond, DeadLetter: func(msg *message.Message, reason error) error {
+			if down {
+				return errors.New("no connection")
+			}
+			buried = append(buried, msg.UUID+": "+reason.Error())
+			return nil
+		}})
+		large := named("large", "Paid")
+		large.Payload = make([]byte, 500_000)
+		require.ErrorContains(t, w.Handle(large), "dead letter: no connection")
+		require.ErrorAs(t, w.Handle(large), new(*publisher.MessageError))
+		down = false
+		require.NoError(t, w.Handle(large))
+		require.NoError(t, w.Handle(named("", "Paid")))
+		require.Len(t, buried, 2)
+		assert.Contains(t, buried[0], "large: publish to \"inbox\", nothing written")
+		assert.Contains(t, buried[1], receive.ErrNoID.Error())
+
+		w.db.Inject(dynamotest.InternalError(), dynamotest.On("TransactWriteItems", "PutItem", "UpdateItem"))
+		outage, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		msg := named("1", "Paid")
+		msg.SetContext(outage)
+		require.Error(t, w.Handle(msg), "an outage is no reason")
+		assert.Len(t, buried, 2)
+		assert.Equal(t, receive.Stats{Failed: 5}, w.Stats())
+	})
 }
 
 // The other Pub/Sub delivers a nacked message at once, so the pauses are ours.
