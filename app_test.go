@@ -245,7 +245,7 @@ func TestAnAppRunsAllThatWasAdded(t *testing.T) {
 	assert.True(t, loaded.State.Done)
 
 	registry := prometheus.NewRegistry()
-	for _, c := range metrics.Collectors(app) {
+	for _, c := range metrics.Collectors(app.Components()) {
 		require.NoError(t, registry.Register(c))
 	}
 	families, err := registry.Gather()
@@ -795,7 +795,7 @@ func TestWhatCouldNotBeAddedCanBeAddedAgain(t *testing.T) {
 	g.Subscriber = nil
 	require.NoError(t, app.HandleEvents(g, handler))
 	registry := prometheus.NewRegistry()
-	for _, c := range metrics.Collectors(app) {
+	for _, c := range metrics.Collectors(app.Components()) {
 		require.NoError(t, registry.Register(c))
 	}
 }

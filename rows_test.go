@@ -64,7 +64,7 @@ func TestAnAppProjectsToRows(t *testing.T) {
 	// The row shows its position before the handler returns.
 	assert.Eventually(t, func() bool { return rows.Stats().Applied == 1 }, 10*time.Second, time.Millisecond)
 	registry := prometheus.NewRegistry()
-	for _, c := range metrics.Collectors(app) {
+	for _, c := range metrics.Collectors(app.Components()) {
 		require.NoError(t, registry.Register(c))
 	}
 	families, err := registry.Gather()

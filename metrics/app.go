@@ -8,15 +8,11 @@ import (
 	"github.com/millrace-dev/millrace/metrics/internal/series"
 )
 
-// App yields the components to observe. *millrace.App implements it.
-type App interface {
-	Components() iter.Seq2[string, any]
-}
-
 // Collectors returns a collector for each repository, subscriber, projection, process manager,
-// forwarder and receiver that was added to an App, and for its wake-ups.
-func Collectors(app App) (collectors []prometheus.Collector) {
-	for name, component := range app.Components() {
+// forwarder, receiver and wake-up of some components, which are those of an App
+// (millrace.App.Components), or yours with a name for each.
+func Collectors(components iter.Seq2[string, any]) (collectors []prometheus.Collector) {
+	for name, component := range components {
 		if c, ok := series.Of(name, component); ok {
 			collectors = append(collectors, newCollector(c))
 		}

@@ -126,7 +126,7 @@ func publish(app *millrace.App, address string, out io.Writer, logger watermill.
 
 func newAPI(s *service.Service, feed *live.Feed, logger *slog.Logger) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
-	for _, c := range append(metrics.Collectors(s),
+	for _, c := range append(metrics.Collectors(s.Components()),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) {
 		if err := registry.Register(c); err != nil {
 			return nil, err

@@ -154,7 +154,7 @@ func readOpenTelemetry(t *testing.T, reader metric.Reader) map[string]float64 {
 func readPrometheus(t *testing.T) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	for _, c := range metrics.Collectors(app{}) {
+	for _, c := range metrics.Collectors(app{}.Components()) {
 		require.NoError(t, registry.Register(c))
 	}
 	families, err := registry.Gather()

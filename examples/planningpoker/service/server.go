@@ -70,7 +70,7 @@ func (s *Service) Listen(ctx context.Context) (url string, err error) {
 		return "", err
 	}
 	registry := prometheus.NewRegistry()
-	for _, collector := range metrics.Collectors(s) {
+	for _, collector := range metrics.Collectors(s.Components()) {
 		if err := registry.Register(collector); err != nil {
 			return "", err
 		}

@@ -31,7 +31,7 @@ import (
 // Metrics serves the metrics of everything that was added to the App.
 func Metrics(app *millrace.App) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics.Collectors(app)...)
+	registry.MustRegister(metrics.Collectors(app.Components())...)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
