@@ -33,7 +33,8 @@
 // ends by itself fails the test.
 //
 // A crashed instance cannot be removed from memory. Its goroutines go on until its Run returns, and
-// can still call other services of the test, as a process can whose calls arrive late.
+// can still call other services of the test, as a process can whose calls arrive late. The database
+// refuses its requests with an AccessDeniedException, so that it ends soon and repeats nothing.
 //
 // # Clients
 //

@@ -2,9 +2,11 @@ package crashtest
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,7 +47,7 @@ func (f *Fleet[S]) Start() *Instance[S] {
 	f.mu.Unlock()
 	i.Proxy = dynamotest.NewProxy(f.t, f.db.Client(), dynamotest.WithSeed(f.seed))
 	client := i.Proxy.Client(func(o *dynamodb.Options) {
-		i.fuse = &fuse{next: o.HTTPClient}
+		i.fuse = &fuse{next: o.HTTPClient, crashed: &i.crashed}
 		o.HTTPClient = i.fuse
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(f.t.Context()))
@@ -141,9 +143,11 @@ func (i *Instance[S]) end() {
 // Ended returns a channel that is closed when Run has returned, after a crash or a stop.
 func (i *Instance[S]) Ended() <-chan struct{} { return i.ended }
 
-// fuse counts the requests of an instance until it crashes.
+// fuse counts the requests of an instance until it crashes. Later requests are refused for ever, so
+// that what remains of the instance in memory does not repeat them until it gives up.
 type fuse struct {
-	next dynamodb.HTTPClient
+	next    dynamodb.HTTPClient
+	crashed *atomic.Bool
 
 	mu      sync.Mutex
 	left    int
@@ -174,6 +178,9 @@ func (f *fuse) burn() (crash func(), arrives bool) {
 
 // Do implements dynamodb.HTTPClient.
 func (f *fuse) Do(r *http.Request) (*http.Response, error) {
+	if f.crashed.Load() {
+		return refusal(), nil
+	}
 	crash, arrives := f.burn()
 	if crash == nil {
 		return f.next.Do(r)
@@ -185,4 +192,13 @@ func (f *fuse) Do(r *http.Request) (*http.Response, error) {
 	}
 	crash()
 	return nil, dynamotest.ErrClosed
+}
+
+// refusal returns a reply that clients do not answer with a repetition.
+func refusal() *http.Response {
+	const body = `{"__type": "com.amazonaws.dynamodb.v20120810#AccessDeniedException", "message": "crashtest: the instance has crashed"}`
+	return &http.Response{
+		StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body: io.NopCloser(strings.NewReader(body)),
+	}
 }
