@@ -18,8 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Executor executes decisions on aggregates. *repository.Repository and *tracing.Repository
-// implement it.
+// Executor executes decisions on aggregates. *repository.Repository implements it.
 type Executor[S any] interface {
 	Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...repository.Option) (repository.Aggregate[S], error)
 }

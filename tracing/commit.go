@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -9,13 +10,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
 
 // CommitMiddleware returns a middleware that adds a span to each commit of a repository, and to
-// each commit of several aggregates. The spans are those of [Repository] and [Transaction]. Set it
-// as CommitMiddleware of a millrace.Config for all repositories of an App, or as Middleware of a
-// repository.Config.
+// each commit of several aggregates. The events carry the span. Set it as CommitMiddleware of a
+// millrace.Config for all repositories of an App, or as Middleware of a repository.Config.
 func CommitMiddleware(config Config) repository.Middleware {
 	tracer, propagator := config.tracer(), config.propagator()
 	return func(ctx context.Context, call *repository.Call, next func(context.Context) error) (err error) {
@@ -49,4 +50,37 @@ func CommitMiddleware(config Config) repository.Middleware {
 		})
 		return err
 	}
+}
+
+// noteCommit records in a span the outcome of a commit with events of some types.
+func noteCommit(span trace.Span, events []string, repeated bool, err error) {
+	switch {
+	case err == nil && repeated || errors.As(err, new(*journal.DuplicateCommandError)):
+		span.SetAttributes(outcomeKey.String("repeated"))
+	case errors.Is(err, journal.ErrOutcomeUnknown):
+		span.SetAttributes(outcomeKey.String("unknown"))
+		fail(span, err)
+	case err != nil:
+		span.SetAttributes(outcomeKey.String("failed"))
+		fail(span, err)
+	case len(events) == 0:
+		span.SetAttributes(outcomeKey.String("nothing"))
+	default:
+		span.SetAttributes(outcomeKey.String("committed"), eventTypesKey.StringSlice(once(events)))
+		if len(events) > 1 {
+			span.SetAttributes(semconv.MessagingBatchMessageCount(len(events)))
+		}
+	}
+}
+
+// once returns the names without repetitions.
+func once(names []string) (different []string) {
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if !seen[name] {
+			seen[name] = true
+			different = append(different, name)
+		}
+	}
+	return different
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testjournal"
@@ -227,12 +228,12 @@ func TestNothingIsStoredWhereNobodyTraces(t *testing.T) {
 	w := setup(t)
 	untraced := w.config
 	untraced.TracerProvider = nil // the global provider; no test of this package sets it
-	testjournal.Execute(t, tracing.NewRepository(w.plain, untraced), "42", events(Deposited{1}))
+	testjournal.Execute(t, w.traced(untraced), "42", events(Deposited{1}))
 	assert.Empty(t, w.stored("42"))
 
 	silent := w.config
 	silent.Propagator = nil
-	testjournal.Execute(t, tracing.NewRepository(w.plain, silent), "42", events(Deposited{1}))
+	testjournal.Execute(t, w.traced(silent), "42", events(Deposited{1}))
 	assert.Empty(t, w.stored("42"))
 	assert.Equal(t, trace.SpanKindProducer, w.span("commit account").SpanKind())
 }
@@ -256,9 +257,8 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 	t.Parallel()
 	errRefused := errors.New("insufficient funds")
 	w := setup(t)
-	var plain repository.Transaction
-	from, to := w.accounts.AddTo(&plain, "a"), w.accounts.AddTo(&plain, "b")
-	tx := tracing.NewTransaction(&plain, w.config)
+	var tx repository.Transaction
+	from, to := w.accounts.AddTo(&tx, "a"), w.accounts.AddTo(&tx, "b")
 	ctx, request := w.begin("request")
 	pay := func() error {
 		from.Append(Withdrawn{1})
@@ -291,4 +291,26 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 			assert.Equal(t, []string{"account.withdrawn.v1", "account.deposited.v1"}, attributes["millrace.event.types"])
 		}
 	}
+}
+
+// One option traces all repositories of an App, unless a repository has a middleware of its own.
+func TestAnAppTracesAllItsRepositories(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	app, err := millrace.Open(t.Context(), w.db.Client(), millrace.Config{
+		Journal: journal.Config{Layout: journal.Classic, Shards: 1}, CommitMiddleware: tracing.CommitMiddleware(w.config),
+	})
+	require.NoError(t, err)
+	accounts, err := millrace.Repository(app, Accounts, repository.Config{})
+	require.NoError(t, err)
+	others, err := millrace.Repository(app, aggregate.Define[Account]("other", Deposited{}), repository.Config{
+		Middleware: func(ctx context.Context, _ *repository.Call, next func(context.Context) error) error {
+			return next(ctx)
+		},
+	})
+	require.NoError(t, err)
+	testjournal.Execute(t, accounts, "42", events(Deposited{1}))
+	testjournal.Execute(t, others, "42", events(Deposited{1}))
+	assert.Equal(t, "commit account", w.span("commit account").Name())
+	assert.Len(t, w.spans.Ended(), 1)
 }

@@ -2,10 +2,9 @@
 // two: from a failed handler you can find the command that led to its event.
 //
 //	millrace.Config{CommitMiddleware: tracing.CommitMiddleware(tracing.Config{})} // all of an App
-//	traced := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
-//	joint := tracing.NewTransaction(&tx, tracing.Config{})      // a span of Execute
-//	events := tracing.NewPublisher(pub, tracing.Config{})       // spans of Publish
-//	router.AddMiddleware(tracing.Middleware(tracing.Config{}))  // a span for each handling
+//	repository.Config{Middleware: tracing.CommitMiddleware(tracing.Config{})} // of one repository
+//	events := tracing.NewPublisher(pub, tracing.Config{}) // spans of Publish
+//	router.AddMiddleware(tracing.Middleware(tracing.Config{})) // a span for each handling
 //
 // The package depends only on the API of OpenTelemetry. The program has to provide the SDK and an
 // exporter. By default [Config] uses the global provider and propagator. The global propagator does
@@ -27,9 +26,9 @@
 // the context of the router may have set it.
 //
 // The handler finds the span of the handling in the context of its message. Queries, calls and
-// commits with that context belong to the span: commits of a [Repository] of this package are its
-// children, and events of a plain repository carry the span. Messages that a handler returns carry
-// it too, unless they have a span.
+// commits with that context belong to the span: commits with a span of their own are its children,
+// and the events of other commits carry it. Messages that a handler returns carry it too, unless
+// they have a span.
 //
 // # Process managers
 //
@@ -45,7 +44,7 @@
 //
 // [ContextWithTrace] puts the span of a context into the metadata of all commits with that context,
 // by any repository. A service that calls it once for each request links handlings to requests, and
-// needs no [Repository] of this package.
+// needs no [CommitMiddleware].
 //
 // # Spans
 //

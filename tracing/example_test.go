@@ -43,12 +43,11 @@ func Example() {
 		return
 	}
 
-	plain, err := repository.New(j, Accounts, repository.Config{})
+	accounts, err := repository.New(j, Accounts, repository.Config{Middleware: tracing.CommitMiddleware(config)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	accounts := tracing.NewRepository(plain, config)
 	if _, err = accounts.Execute(ctx, "42", events(Deposited{100})); err != nil {
 		fmt.Println(err)
 		return

@@ -203,7 +203,7 @@ func TestBaggageReachesTheHandlerIfThePropagatorCarriesIt(t *testing.T) {
 	w := setup(t)
 	w.config.Propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 	ctx := propagation.Baggage{}.Extract(t.Context(), propagation.MapCarrier{"baggage": "tenant=a"})
-	_, err := tracing.NewRepository(w.plain, w.config).Execute(ctx, "42", events(Deposited{1}))
+	_, err := w.traced(w.config).Execute(ctx, "42", events(Deposited{1}))
 	require.NoError(t, err)
 	seen := make(chan context.Context, 1)
 	w.run(func(msg *message.Message) error { seen <- msg.Context(); return nil }, tracing.Middleware(w.config))

@@ -60,7 +60,7 @@ type world struct {
 	config  tracing.Config
 	// plain has no spans.
 	plain    *repository.Repository[Account]
-	accounts *tracing.Repository[Account]
+	accounts *repository.Repository[Account]
 }
 
 func setup(t *testing.T) *world {
@@ -78,7 +78,13 @@ func (w *world) open(retryBudget time.Duration) {
 	w.t.Helper()
 	w.journal = testjournal.Open(w.t, w.db.Client(), journal.Config{RetryBudget: retryBudget})
 	w.plain = testjournal.Repository(w.t, w.journal, Accounts, repository.Config{MaxAttempts: 3})
-	w.accounts = tracing.NewRepository(w.plain, w.config)
+	w.accounts = w.traced(w.config)
+}
+
+// traced returns a repository with spans.
+func (w *world) traced(config tracing.Config) *repository.Repository[Account] {
+	w.t.Helper()
+	return testjournal.Repository(w.t, w.journal, Accounts, repository.Config{MaxAttempts: 3, Middleware: tracing.CommitMiddleware(config)})
 }
 
 // begin starts a span, such as the span of a request.
