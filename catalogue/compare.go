@@ -89,10 +89,12 @@ func resolve(root, s *schema) (of *schema, null bool) {
 func (c *comparison) compare(path string, old, current *schema) {
 	old, oldNull := resolve(c.oldRoot, old)
 	current, newNull := resolve(c.newRoot, current)
-	if c.seen[[2]*schema{old, current}] {
+	pair := [2]*schema{old, current}
+	if c.seen[pair] { // at another place, which may have allowed null
+		c.nullness(path, oldNull, newNull)
 		return
 	}
-	c.seen[[2]*schema{old, current}] = true
+	c.seen[pair] = true
 	if from, to := kindText(old), kindText(current); from != to && !widens(old, current) {
 		if c.reading && (from == anyJSON || to == anyJSON) {
 			return
@@ -103,12 +105,7 @@ func (c *comparison) compare(path string, old, current *schema) {
 		}
 		c.readAsMap(path, old, current)
 	}
-	if oldNull && !newNull {
-		c.add(nowNotNull, path, "", "")
-	}
-	if !oldNull && newNull {
-		c.add(nowNull, path, "", "")
-	}
+	c.nullness(path, oldNull, newNull)
 	if old.Items != nil && current.Items != nil {
 		c.compare(path+"[]", old.Items, current.Items)
 	}
@@ -117,6 +114,15 @@ func (c *comparison) compare(path string, old, current *schema) {
 	}
 	if !c.reading || current.AdditionalProperties == nil {
 		c.fields(path, old, current)
+	}
+}
+
+func (c *comparison) nullness(path string, old, current bool) {
+	if old && !current {
+		c.add(nowNotNull, path, "", "")
+	}
+	if !old && current {
+		c.add(nowNull, path, "", "")
 	}
 }
 

@@ -61,3 +61,19 @@ func TestReadingOldPayloadsAsOtherTypes(t *testing.T) {
 		assert.Equal(t, test.want, readDifferences(test.before, test.as), name)
 	}
 }
+
+func TestNullIsComparedAtEachPlaceOfAType(t *testing.T) {
+	t.Parallel()
+	address := &schema{Ref: "#/$defs/Address"}
+	of := func(to *schema) *schema {
+		return &schema{
+			Type:       kinds{"object"},
+			Properties: properties{{"from", address}, {"to", to}},
+			Required:   []string{"from"},
+			Defs:       properties{{"Address", &schema{Type: kinds{"object"}}}},
+		}
+	}
+	list := func(items *schema) *schema { return &schema{Type: kinds{"array"}, Items: items} }
+	assert.Equal(t, []diff{{kind: nowNull, field: "to"}}, differences(of(address), of(nullable(address))))
+	assert.Equal(t, []diff{{kind: nowNotNull, field: "to[]"}}, differences(of(list(nullable(address))), of(list(address))))
+}
