@@ -31,7 +31,7 @@ func TestEachErrorHasAStatus(t *testing.T) {
 	t.Parallel()
 	for status, errs := range map[int][]error{
 		http.StatusOK:         {nil},
-		http.StatusBadRequest: {&aggregate.InvalidIDError{}, &aggregate.InvalidTokenError{}, projection.ErrPageToken},
+		http.StatusBadRequest: {&aggregate.InvalidIDError{}, &aggregate.InvalidTokenError{}, projection.ErrPageToken, &repository.SameParticipantError{}},
 		http.StatusNotFound:   {journal.ErrNotFound},
 		http.StatusConflict: {
 			&repository.RefusedError{Err: errors.New("sold out")}, &repository.RefusedError{Err: context.DeadlineExceeded},

@@ -74,7 +74,8 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 // Status returns the status of a reply for an error of a command or a query:
 //
 //	200  nil
-//	400  *aggregate.InvalidIDError, *aggregate.InvalidTokenError, projection.ErrPageToken
+//	400  *aggregate.InvalidIDError, *aggregate.InvalidTokenError, projection.ErrPageToken,
+//	     *repository.SameParticipantError
 //	404  journal.ErrNotFound
 //	409  *repository.RefusedError, *journal.WriteRefusedError, and journal.ErrConflict, which
 //	     Execute returns for a version that is not the expected one
@@ -95,7 +96,8 @@ func Status(err error) int {
 		return http.StatusConflict
 	case isUnavailable(err):
 		return http.StatusServiceUnavailable
-	case is[*aggregate.InvalidIDError](err), is[*aggregate.InvalidTokenError](err), errors.Is(err, projection.ErrPageToken):
+	case is[*aggregate.InvalidIDError](err), is[*aggregate.InvalidTokenError](err), errors.Is(err, projection.ErrPageToken),
+		is[*repository.SameParticipantError](err):
 		return http.StatusBadRequest
 	case is[*journal.WriteRefusedError](err), errors.Is(err, journal.ErrConflict):
 		return http.StatusConflict

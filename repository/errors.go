@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // ErrNilDecision reports that the decision of Execute is nil. Nothing was written. Most other
@@ -27,6 +28,18 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprint(e.Err) }
 func (e *RefusedError) Unwrap() error { return e.Err }
+
+// SameParticipantError reports that an aggregate was added to a [Transaction] twice, for example a
+// transfer from an account to itself. Nothing was written. It is a [journal.ErrInvalidCommit]. If
+// the ids come from a client, it is an error of the client: reply with status 400 (Bad Request).
+type SameParticipantError struct{ ID aggregate.ID }
+
+func (e *SameParticipantError) Error() string {
+	return fmt.Sprintf("%v: %s is among the participants twice: add it once", journal.ErrInvalidCommit, e.ID)
+}
+
+// Unwrap returns [journal.ErrInvalidCommit].
+func (e *SameParticipantError) Unwrap() error { return journal.ErrInvalidCommit }
 
 // CommandMismatchError reports that the command id was used before, for a command with another
 // content ([WithCommandContent]). Nothing was written. It is an error of the client: reply with

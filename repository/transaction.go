@@ -139,7 +139,7 @@ func (all participants) check(given []Option) (options, error) {
 		case p.check() != nil:
 			return options{}, fmt.Errorf("execute: %w", p.check())
 		case seen[id]:
-			return options{}, fmt.Errorf("execute: %w: %s is among the participants twice: add it once", journal.ErrInvalidCommit, id)
+			return options{}, fmt.Errorf("execute: %w", &SameParticipantError{id})
 		case p.journal() != all[0].journal():
 			return options{}, fmt.Errorf("execute: %w: %s and %s are of different journals: make their repositories with the same journal",
 				journal.ErrInvalidCommit, all[0].id(), id)
