@@ -37,12 +37,12 @@
 //
 // # Tables
 //
-// [Open] creates the tables journal, snapshot and checkpoint if they are missing. [Process] creates
-// the table process, and [App.ReadModel] creates the table readmodel. All names begin with
-// Config.Prefix. The application creates the tables that its projections write to, by
-// projection.CreateTable. With [Config].ExistingTables an App creates no table, and reports missing
-// tables as errors. The number of shards and the layout of a journal stay as they were at its
-// creation.
+// [Open] creates the tables journal, snapshot and checkpoint if they are missing, and with
+// [Config].Personal the table keys. [Process] creates the table process, and [App.ReadModel] the
+// table readmodel. All names begin with Config.Prefix. [App.CreateTables] creates the tables of
+// projections. With [Config].ExistingTables an App creates no table. It then reports missing tables
+// as errors, except for those of projections. The number of shards and the layout of a journal stay
+// as they were at its creation.
 //
 // # Events of old types
 //
@@ -100,6 +100,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/encrypt"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
@@ -119,6 +120,10 @@ type Config struct {
 	// Journal configures the journal. Its Shards and Layout are required to create the tables.
 	// Table names that it sets are used without the prefix.
 	Journal journal.Config
+
+	// Personal selects aggregates whose payloads are encrypted, so that a person can be forgotten.
+	// Default: none.
+	Personal Personal
 
 	// ExistingTables stops Open, [Process] and [App.ReadModel] from creating tables. They return an
 	// error if a table is missing. Default: missing tables are created.
@@ -224,6 +229,7 @@ type App struct {
 	config    Config
 	client    journal.Client
 	journal   *journal.Journal
+	secret    *encrypt.Encryption // of Config.Personal, nil if there is none
 	groups    *groups.Groups
 	publisher *publisher.Publisher
 	router    *message.Router
@@ -274,7 +280,8 @@ type component struct {
 // Open creates the missing tables, unless [Config].ExistingTables is set. It opens the journal, and
 // returns an App to which nothing was added yet.
 //
-// Errors: [*ConfigError], *wakeup.ConfigError, and those of journal.Create and journal.Open.
+// Errors: [*ConfigError], *wakeup.ConfigError, *encrypt.ConfigError, and those of journal.Create
+// and journal.Open.
 func Open(ctx context.Context, client journal.Client, config Config) (*App, error) {
 	if client == nil {
 		return nil, &ConfigError{"client", "is nil: pass a *dynamodb.Client"}
@@ -285,6 +292,10 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	jsonEvents := config.Marshaler == nil
 	config.setDefaults()
 	ctx = config.starting(ctx)
+	secret, err := config.Personal.open(ctx, client, &config)
+	if err != nil {
+		return nil, err
+	}
 	if !config.ExistingTables {
 		if err := journal.Create(ctx, client, config.Journal); err != nil {
 			return nil, err
@@ -299,7 +310,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 		return nil, err
 	}
 	a := &App{
-		config: config, client: client, journal: j, publisher: p, handling: newHandling(), jsonEvents: jsonEvents,
+		config: config, client: client, journal: j, secret: secret, publisher: p, handling: newHandling(), jsonEvents: jsonEvents,
 		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{},
 		subscriberOf: map[string]*subscriber.Subscriber{}, defers: map[string]bool{}, running: make(chan struct{}), stopped: make(chan struct{}),
 	}

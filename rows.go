@@ -13,9 +13,27 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
+// CreateTables creates the tables of projections that are missing, and compares the others, see
+// projection.CreateTable. With [Config].ExistingTables it does nothing.
+//
+// Errors: those of projection.CreateTable.
+func (a *App) CreateTables(ctx context.Context, tables ...projection.Table) error {
+	if a.config.ExistingTables {
+		return nil
+	}
+	ctx = a.config.starting(ctx)
+	for _, table := range tables {
+		if err := projection.CreateTable(ctx, a.client, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ProjectRows adds a projection with one row for each aggregate, and returns it. The row is the
 // position of the group too, so an event costs one write unit (projection.Rows). Create the table
-// before. The positions of events without effect are stored as by [App.Project].
+// before, by [App.CreateTables]. The positions of events without effect are stored as by
+// [App.Project].
 //
 // Errors: [*ConfigError], [ErrStarted], and the errors of projection.NewRows and
 // subscriber.NewSubscriber.

@@ -32,7 +32,7 @@ func TestEachErrorHasAStatus(t *testing.T) {
 	for status, errs := range map[int][]error{
 		http.StatusOK:         {nil},
 		http.StatusBadRequest: {&aggregate.InvalidIDError{}, &aggregate.InvalidTokenError{}, projection.ErrPageToken, &repository.SameParticipantError{}},
-		http.StatusNotFound:   {journal.ErrNotFound},
+		http.StatusNotFound:   {journal.ErrNotFound, &repository.RefusedError{Err: fmt.Errorf("%w: no such order", journal.ErrNotFound)}},
 		http.StatusConflict: {
 			&repository.RefusedError{Err: errors.New("sold out")}, &repository.RefusedError{Err: context.DeadlineExceeded},
 			&journal.ConflictError{}, &journal.WriteRefusedError{},

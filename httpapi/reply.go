@@ -76,7 +76,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 //	200  nil
 //	400  *aggregate.InvalidIDError, *aggregate.InvalidTokenError, projection.ErrPageToken,
 //	     *repository.SameParticipantError
-//	404  journal.ErrNotFound
+//	404  journal.ErrNotFound, also as the error of a decision
 //	409  *repository.RefusedError, *journal.WriteRefusedError, and journal.ErrConflict, which
 //	     Execute returns for a version that is not the expected one
 //	410  *journal.DeletedError, journal.ErrKeyDestroyed
@@ -92,7 +92,11 @@ func Status(err error) int {
 	switch {
 	case err == nil:
 		return http.StatusOK
-	case is[*repository.RefusedError](err): // whatever the decision's own error wraps
+	case is[*repository.RefusedError](err):
+		// Nothing else that the decision's error wraps counts.
+		if errors.Is(err, journal.ErrNotFound) {
+			return http.StatusNotFound
+		}
 		return http.StatusConflict
 	case isUnavailable(err):
 		return http.StatusServiceUnavailable

@@ -51,6 +51,15 @@ type (
 	ReleaseSeats struct{ Show, Booking string }
 )
 
+// These methods return the aggregate of a command and its decision.
+
+func (c *RequestPayment) Route() (string, payment.Decision) {
+	return c.Booking, payment.Request(c.Amount)
+}
+func (c *CancelPayment) Route() (string, payment.Decision) { return c.Booking, payment.Cancel() }
+func (c *BookSeats) Route() (string, show.Decision)        { return c.Show, show.Book(c.Booking) }
+func (c *ReleaseSeats) Route() (string, show.Decision)     { return c.Show, show.Release(c.Booking) }
+
 const paymentTimeout = "payment"
 
 // Define returns the definition. If a payment has not ended after patience, it is cancelled.

@@ -60,10 +60,8 @@ func Open(ctx context.Context, client *dynamodb.Client, c Settings) (*App, error
 		return nil, err
 	}
 	a := &App{App: opened, views: views.New(client, Prefix)}
-	if !c.ExistingTables {
-		if err := a.views.CreateTables(ctx); err != nil {
-			return nil, err
-		}
+	if err := a.CreateTables(ctx, a.views.Tables()...); err != nil {
+		return nil, err
 	}
 	if a.shows, err = millrace.Repository(a.App, show.Definition, repository.Config{}); err != nil {
 		return nil, err
@@ -95,18 +93,10 @@ func Open(ctx context.Context, client *dynamodb.Client, c Settings) (*App, error
 // handleCommands executes the commands of checkouts.
 func (a *App) handleCommands() error {
 	return a.HandleCommands(
-		command.Handler("request-payment", a.payments, func(c *checkout.RequestPayment) (string, payment.Decision) {
-			return c.Booking, payment.Request(c.Amount)
-		}),
-		command.Handler("cancel-payment", a.payments, func(c *checkout.CancelPayment) (string, payment.Decision) {
-			return c.Booking, payment.Cancel()
-		}),
-		command.Handler("book-seats", a.shows, func(c *checkout.BookSeats) (string, show.Decision) {
-			return c.Show, show.Book(c.Booking)
-		}),
-		command.Handler("release-seats", a.shows, func(c *checkout.ReleaseSeats) (string, show.Decision) {
-			return c.Show, show.Release(c.Booking)
-		}),
+		command.Handler("request-payment", a.payments, (*checkout.RequestPayment).Route),
+		command.Handler("cancel-payment", a.payments, (*checkout.CancelPayment).Route),
+		command.Handler("book-seats", a.shows, (*checkout.BookSeats).Route),
+		command.Handler("release-seats", a.shows, (*checkout.ReleaseSeats).Route),
 	)
 }
 

@@ -30,15 +30,8 @@ func New(client *dynamodb.Client, prefix string) *Views {
 	}
 }
 
-// CreateTables creates the tables that are missing.
-func (v *Views) CreateTables(ctx context.Context) error {
-	for _, table := range []projection.Table{v.seats, v.bookings} {
-		if err := projection.CreateTable(ctx, v.client, table); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Tables returns the tables of the views.
+func (v *Views) Tables() []projection.Table { return []projection.Table{v.seats, v.bookings} }
 
 type (
 	record = *journal.Record

@@ -62,25 +62,19 @@ var Persons = aggregate.Define[Person]("person", Registered{}, Forgotten{})
 type Service struct {
 	app     *millrace.App
 	persons *repository.Repository[Person]
-	secret  *encrypt.Encryption
 	names   projection.Table
 }
 
 // Open opens an App that encrypts. The table of keys is shop-keys.
 func Open(ctx context.Context, client *dynamodb.Client, wrapper encrypt.Wrapper) (*Service, error) {
-	secret, err := encrypt.Open(ctx, client, wrapper, encrypt.KeysConfig{Table: "shop-keys"})
+	app, err := millrace.Open(ctx, client, millrace.Config{
+		Prefix: "shop-", Journal: journal.Config{Layout: journal.Packed, Shards: 4},
+		Personal: millrace.Personal{Types: []string{Persons.Type()}, Wrapper: wrapper},
+	})
 	if err != nil {
 		return nil, err
 	}
-	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: journal.Config{
-		Layout: journal.Packed, Shards: 4,
-		Encodings:      []journal.Encoding{journal.ForTypes(secret, Persons.Type())},
-		RequiredByType: map[string][]string{Persons.Type(): {secret.Name()}},
-	}})
-	if err != nil {
-		return nil, err
-	}
-	s := &Service{app: app, secret: secret, names: projection.Table{Name: "shop-names", PartitionKey: "person"}}
+	s := &Service{app: app, names: projection.Table{Name: "shop-names", PartitionKey: "person"}}
 	if s.persons, err = millrace.Repository(app, Persons, repository.Config{}); err != nil {
 		return nil, err
 	}
@@ -105,22 +99,24 @@ func (s *Service) reactions() []projection.Reaction {
 	}
 }
 
-// Forget forgets a person: first in the read models of all groups, then in the journal. Repeat it
-// after an error.
-func (s *Service) Forget(ctx context.Context, id string, groups ...string) error {
-	person, err := s.appendLast(ctx, id, groups)
-	if err != nil && !errors.Is(err, journal.ErrKeyDestroyed) {
+// Forget forgets a person: first in the read models, then in the journal. Repeat it after an error.
+func (s *Service) Forget(ctx context.Context, id string) error {
+	person, err := s.persons.Execute(ctx, id, Forget)
+	if errors.Is(err, journal.ErrKeyDestroyed) {
+		return nil // the person was forgotten before
+	}
+	if err != nil {
 		return err
 	}
-	return s.secret.Destroy(ctx, person.ID)
+	return s.app.Forget(ctx, person.ID, person.Version)
 }
 
-// appendLast appends the event that a person is forgotten, and waits until all groups have handled
-// it. When the key is destroyed, groups would pass over the event.
+// appendLast appends the event that a person is forgotten, and waits until some groups have handled
+// it.
 func (s *Service) appendLast(ctx context.Context, id string, groups []string) (repository.Aggregate[Person], error) {
 	person, err := s.persons.Execute(ctx, id, Forget)
 	if err != nil {
-		return repository.Aggregate[Person]{ID: aggregate.ID{Type: Persons.Type(), Value: id}}, err
+		return person, err
 	}
 	for _, group := range groups {
 		if err := s.app.Groups().WaitApplied(ctx, group, person.ID, person.Version); err != nil {

@@ -30,6 +30,14 @@ func (Ended) Apply(p *Payment)  { p.Ended = true }
 // it if the customer has paid meanwhile.
 type CancelOrder struct{ Order string }
 
+// EventType returns the name of the command.
+func (CancelOrder) EventType() string { return "cancel-order" }
+
+// Route returns the aggregate of the command and its decision.
+func (c *CancelOrder) Route() (string, order.Decision) {
+	return c.Order, order.Cancel("it was not paid in time")
+}
+
 type step = process.Step[Payment]
 
 // Define returns the process in which a customer has some time to pay.

@@ -55,10 +55,8 @@ func Open(ctx context.Context, client *dynamodb.Client, s Settings) (*App, error
 		return nil, err
 	}
 	table := views.OrderTable(Prefix + "orders")
-	if !s.ExistingTables {
-		if err := projection.CreateTable(ctx, client, table.Table); err != nil {
-			return nil, err
-		}
+	if err := opened.CreateTables(ctx, table.Table); err != nil {
+		return nil, err
 	}
 	a := &App{App: opened, views: views.OrderReader(client, table)}
 	if a.orders, err = millrace.Repository(a.App, order.Definition, repository.Config{}); err != nil {
@@ -70,9 +68,5 @@ func Open(ctx context.Context, client *dynamodb.Client, s Settings) (*App, error
 	if _, err := millrace.Process(ctx, a.App, payment.Define(s.Patience), s.Process, "order"); err != nil {
 		return nil, err
 	}
-	return a, a.HandleCommands(
-		command.Handler("cancel-order", a.orders, func(c *payment.CancelOrder) (string, order.Decision) {
-			return c.Order, order.Cancel("it was not paid in time")
-		}),
-	)
+	return a, a.HandleCommands(command.Handler("cancel-order", a.orders, (*payment.CancelOrder).Route))
 }
