@@ -19,9 +19,9 @@ type Inbox struct {
 	// Marshaler decodes the messages, and names the commands. Default: cqrs.JSONMarshaler with the
 	// names of publisher.EventName.
 	Marshaler cqrs.CommandEventMarshaler
-	// Receive says how messages are stored. The App sets Publisher, and Names, and if they are left
-	// out Topic, which is the name of the group and "-inbox", and Name: the metadata "name", or if
-	// there is one handler, its command.
+	// Receive says how messages are stored. The App sets Publisher and Names, and these if they are
+	// left out: Topic, to the name of the group and "-inbox"; Name, to the metadata "name", or if
+	// there is one handler, its command; Check, which decodes messages as their handlers do.
 	Receive receive.Config
 }
 
@@ -63,6 +63,9 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	if config.Name == nil {
 		config.Name = nameOf(in.Marshaler, names)
 	}
+	if config.Check == nil {
+		config.Check = decodes(in.Marshaler, config.Name, handlers)
+	}
 	inbox, err := receive.New(config, a.config.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
@@ -92,5 +95,20 @@ func nameOf(marshaler cqrs.CommandEventMarshaler, names []string) func(*message.
 			return names[0]
 		}
 		return name
+	}
+}
+
+// decodes returns a function that returns an error for a message that its handler cannot decode.
+func decodes(marshaler cqrs.CommandEventMarshaler, nameOf func(*message.Message) string, handlers []cqrs.CommandHandler) func(*message.Message) error {
+	byName := map[string]cqrs.CommandHandler{}
+	for _, handler := range handlers {
+		byName[marshaler.Name(handler.NewCommand())] = handler
+	}
+	return func(msg *message.Message) error {
+		handler, known := byName[nameOf(msg)]
+		if !known {
+			return nil
+		}
+		return marshaler.Unmarshal(msg, handler.NewCommand())
 	}
 }

@@ -98,6 +98,28 @@ func TestAMessageThatCannotBeHandledHoldsUpOnlyItsKey(t *testing.T) {
 	require.NoError(t, broker.Close())
 }
 
+func TestAMessageThatCannotBeDecodedGoesToTheDeadLetters(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+	dead := make(chan error, 1)
+	inbox, err := app.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{
+		DeadLetter: func(_ *message.Message, reason error) error { dead <- reason; return nil },
+	}}, command.Handler("paid", repo, func(c *Paid) (string, aggregate.Decision[order]) { return c.Order, place(c.Item) }))
+	require.NoError(t, err)
+	start(t, app)
+	require.NoError(t, broker.Publish("payments", message.NewMessage("p1", []byte(`{"Order":`)), message.NewMessage("p2", []byte(`{"Order":"1","Item":"tea"}`))))
+	require.ErrorIs(t, await.Receive(t, dead, "the reason"), receive.ErrUndecodable)
+	await.True(t, "the other message is stored", func() bool { return inbox.Stats() == receive.Stats{Stored: 1, Failed: 1} })
+	require.NoError(t, app.Settle(t.Context()))
+	loaded, err := repo.Load(t.Context(), "1")
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, loaded.Version)
+	require.NoError(t, broker.Close())
+}
+
 func TestMessagesOfForeignSystems(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t))

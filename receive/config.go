@@ -44,12 +44,18 @@ type Config struct {
 	// it.
 	Names []string
 
-	// DeadLetter is called for a message that can never be stored: it has no id ([ErrNoID]), or the
-	// publisher refuses it (*publisher.MessageError), such as a message that is too large. If
-	// DeadLetter returns nil, the message is acked: publish it to a topic of the other Pub/Sub, or
-	// log what is needed to find it. Default: the message fails again and again, and with some
-	// Pub/Subs it holds up all later ones.
+	// DeadLetter is called for a message that can never be stored or handled: it has no id
+	// ([ErrNoID]), Check refuses it ([ErrUndecodable]), or the publisher does
+	// (*publisher.MessageError), such as a message that is too large. If DeadLetter returns nil,
+	// the message is acked: publish it to a topic of the other Pub/Sub, or log what is needed to
+	// find it. Default: a message that cannot be stored fails again and again, and with some
+	// Pub/Subs it holds up all later ones. One that cannot be decoded is stored, and fails in its
+	// group.
 	DeadLetter func(msg *message.Message, reason error) error
+
+	// Check returns an error for a message that its handler cannot decode, for DeadLetter.
+	// App.Receive sets it.
+	Check func(msg *message.Message) error
 
 	// Pause and MaxPause are the times that Handle waits after a failure. The pause doubles with
 	// each failure in a row. Defaults: 1 second and 1 minute.

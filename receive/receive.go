@@ -23,6 +23,9 @@ import (
 // second delivery could not be recognised. Nothing was stored.
 var ErrNoID = errors.New("the message has no id: set Config.ID to a function that returns one, such as the partition and offset in Kafka")
 
+// ErrUndecodable reports that Config.Check has refused a message. Nothing was stored.
+var ErrUndecodable = errors.New("the message cannot be decoded")
+
 // SourcePrefix is the prefix of metadata of the received message whose keys the journal uses
 // itself, such as "source_occurred_at" and "source_sequence_number".
 const SourcePrefix = "source_"
@@ -71,7 +74,8 @@ func (r *Receiver) Topic() string { return r.config.Topic }
 // the other Pub/Sub. After a failure it waits before it returns, see [Config].Pause, or until the
 // context of the message ends. Messages that can never be stored go to Config.DeadLetter.
 //
-// Errors: [ErrNoID], and those of publisher.Publisher.Publish and Config.DeadLetter.
+// Errors: [ErrNoID], [ErrUndecodable], and those of publisher.Publisher.Publish and
+// Config.DeadLetter.
 func (r *Receiver) Handle(msg *message.Message) error {
 	err := r.store(msg)
 	if err != nil {
@@ -92,7 +96,7 @@ func (r *Receiver) Handle(msg *message.Message) error {
 // bury passes a message that can never be stored to Config.DeadLetter. It returns nil if that has
 // taken it, and the reason with the error of DeadLetter otherwise.
 func (r *Receiver) bury(msg *message.Message, reason error) error {
-	never := errors.Is(reason, ErrNoID) || errors.As(reason, new(*publisher.MessageError))
+	never := errors.Is(reason, ErrNoID) || errors.Is(reason, ErrUndecodable) || errors.As(reason, new(*publisher.MessageError))
 	if !never || r.config.DeadLetter == nil {
 		return reason
 	}
@@ -114,6 +118,11 @@ func (r *Receiver) store(msg *message.Message) error {
 	id := r.config.ID(msg)
 	if id == "" {
 		return ErrNoID
+	}
+	if r.config.DeadLetter != nil && r.config.Check != nil {
+		if err := r.config.Check(msg); err != nil {
+			return fmt.Errorf("%w: %w", ErrUndecodable, err)
+		}
 	}
 	if r.byID { // ids of other systems are unique in their topic only
 		id = message.SubscribeTopicFromCtx(msg.Context()) + "/" + id

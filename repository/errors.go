@@ -32,7 +32,9 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // SameParticipantError reports that an aggregate was added to a [Transaction] twice, for example a
 // transfer from an account to itself. Nothing was written. It is a [journal.ErrInvalidCommit]. If
 // the ids come from a client, it is an error of the client: reply with status 400 (Bad Request).
-type SameParticipantError struct{ ID aggregate.ID }
+type SameParticipantError struct {
+	ID aggregate.ID // the aggregate that was added twice
+}
 
 func (e *SameParticipantError) Error() string {
 	return fmt.Sprintf("%v: %s is among the participants twice: add it once", journal.ErrInvalidCommit, e.ID)
