@@ -17,15 +17,15 @@ import (
 )
 
 type (
-	person     struct{ Name string }
-	enrolled struct{ Name string }
-	forgotten  struct{}
+	person    struct{ Name string }
+	enrolled  struct{ Name string }
+	forgotten struct{}
 )
 
-func (enrolled) EventType() string { return "person.registered.v1" }
-func (forgotten) EventType() string  { return "person.forgotten.v1" }
-func (e enrolled) Apply(p *person) { p.Name = e.Name }
-func (forgotten) Apply(p *person)    { p.Name = "" }
+func (enrolled) EventType() string  { return "person.registered.v1" }
+func (forgotten) EventType() string { return "person.forgotten.v1" }
+func (e enrolled) Apply(p *person)  { p.Name = e.Name }
+func (forgotten) Apply(p *person)   { p.Name = "" }
 
 var persons = aggregate.Define[person]("person", enrolled{}, forgotten{})
 
