@@ -390,12 +390,3 @@ func (a *App) Components() iter.Seq2[string, any] {
 func (a *App) addComponent(name string, of any) {
 	a.components = append(a.components, component{name, of})
 }
-
-// Running returns a channel that is closed when everything has started. Then the process has joined
-// the consumer groups of its handlers, so package groups finds them. There are two exceptions: read
-// models join their groups later, and the App waits at most 30 seconds for a group that cannot be
-// joined. Its handler logs errors and tries again.
-func (a *App) Running() <-chan struct{} { return a.running }
-
-// Stopped returns a channel that is closed when [App.Run] has ended.
-func (a *App) Stopped() <-chan struct{} { return a.stopped }

@@ -12,6 +12,15 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
+// Running returns a channel that is closed when everything has started. Then the process has joined
+// the consumer groups of its handlers, so package groups finds them. There are two exceptions: read
+// models join their groups later, and the App waits at most 30 seconds for a group that cannot be
+// joined. Its handler logs errors and tries again.
+func (a *App) Running() <-chan struct{} { return a.running }
+
+// Stopped returns a channel that is closed when [App.Run] has ended.
+func (a *App) Stopped() <-chan struct{} { return a.stopped }
+
 // Ready returns nil if the App has started, is not stopping, and can read the journal. It costs one
 // read unit. Errors: [ErrNotRunning] and those of journal.Journal.Version.
 func (a *App) Ready(ctx context.Context) error {

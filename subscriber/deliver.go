@@ -3,7 +3,6 @@ package subscriber
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -250,22 +249,6 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	// the handler may have committed later events
 	d.ack(st, max(r.Number, st.Stored.Load()))
 	return nil
-}
-
-func (d *deliverer) unmarshal(r *journal.Record) (*message.Message, error) {
-	msg, err := d.tryUnmarshal(r)
-	if err == nil && msg == nil {
-		err = errors.New("the Unmarshaler returned no message: let it return one, or an error")
-	}
-	if err != nil {
-		return nil, &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
-	}
-	return msg, nil
-}
-
-func (d *deliverer) tryUnmarshal(r *journal.Record) (msg *message.Message, err error) {
-	defer recovered(&err, "the Unmarshaler")
-	return d.config.Unmarshaler.Unmarshal(r)
 }
 
 // deliverCurrent delivers a message for each event that upcasters make of a stored event. Messages

@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -42,4 +43,20 @@ func markPart(msg *message.Message, part, of int) {
 		msg.Metadata = message.Metadata{}
 	}
 	msg.Metadata[PartKey] = fmt.Sprintf("%d/%d", part, of)
+}
+
+func (d *deliverer) unmarshal(r *journal.Record) (*message.Message, error) {
+	msg, err := d.tryUnmarshal(r)
+	if err == nil && msg == nil {
+		err = errors.New("the Unmarshaler returned no message: let it return one, or an error")
+	}
+	if err != nil {
+		return nil, &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
+	}
+	return msg, nil
+}
+
+func (d *deliverer) tryUnmarshal(r *journal.Record) (msg *message.Message, err error) {
+	defer recovered(&err, "the Unmarshaler")
+	return d.config.Unmarshaler.Unmarshal(r)
 }

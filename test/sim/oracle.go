@@ -376,37 +376,6 @@ func (o *oracle) deliveries() int {
 	return o.handed
 }
 
-// compareStored compares the events and the positions in the table with the records at the end.
-func (o *oracle) compareStored(groups []string, heads, positions map[stream]uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, group := range groups {
-		for _, aggregate := range sorted(heads) {
-			head := heads[aggregate]
-			s := stream{group, aggregate.topic, aggregate.id}
-			if o.doneTo(s, head) < head {
-				o.finding(Lost, "%s has %d events, the group acked up to #%d, its position is #%d", s, head, o.ackedOf(s), positions[s])
-			}
-		}
-	}
-	for _, s := range sorted(positions) {
-		h := o.streams[s]
-		switch {
-		case h == nil:
-			o.finding(Moved, "the table has #%d for %s, of which nothing was seen", positions[s], s)
-		case h.position() != positions[s]:
-			o.finding(Moved, "the table has #%d for %s, and #%d was stored", positions[s], s, h.position())
-		case h.acked != positions[s] && !o.isRemovedBehind(s, positions[s], h.acked):
-			o.finding(Moved, "all is closed, but the table has #%d for %s, and #%d was acked", positions[s], s, h.acked)
-		}
-	}
-	for _, s := range sorted(o.streams) {
-		if _, ok := positions[s]; !ok && o.streams[s].acked > 0 && !o.isRemovedBehind(s, 0, o.streams[s].acked) {
-			o.finding(Moved, "all is closed, but the table has no position for %s, and #%d was acked", s, o.streams[s].acked)
-		}
-	}
-}
-
 // complete reports whether no finding says that something is missing.
 func (o *oracle) complete() bool {
 	o.mu.Lock()
