@@ -51,14 +51,19 @@ type (
 	ReleaseSeats struct{ Show, Booking string }
 )
 
-// These methods return the aggregate of a command and its decision.
-
+// Route returns the payment that executes the command, and its decision.
 func (c *RequestPayment) Route() (string, payment.Decision) {
 	return c.Booking, payment.Request(c.Amount)
 }
+
+// Route returns the payment that executes the command, and its decision.
 func (c *CancelPayment) Route() (string, payment.Decision) { return c.Booking, payment.Cancel() }
-func (c *BookSeats) Route() (string, show.Decision)        { return c.Show, show.Book(c.Booking) }
-func (c *ReleaseSeats) Route() (string, show.Decision)     { return c.Show, show.Release(c.Booking) }
+
+// Route returns the show that executes the command, and its decision.
+func (c *BookSeats) Route() (string, show.Decision) { return c.Show, show.Book(c.Booking) }
+
+// Route returns the show that executes the command, and its decision.
+func (c *ReleaseSeats) Route() (string, show.Decision) { return c.Show, show.Release(c.Booking) }
 
 const paymentTimeout = "payment"
 
