@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +34,37 @@ func TestClientsGetRepliesThoughInstancesAreReplaced(t *testing.T) {
 	}
 	calm()
 	assert.Equal(t, 60, stored(t, f))
+}
+
+func TestNoReplyTellsOfACrash(t *testing.T) {
+	t.Parallel()
+	f := crashtest.New(t, 1, openNotes)
+	last := f.Start()
+	client := f.Client()
+	var writing sync.WaitGroup
+	ended := make(chan struct{})
+	for c := range 8 {
+		writing.Add(1)
+		go func() {
+			defer writing.Done()
+			for n := 0; ; n++ {
+				select {
+				case <-ended:
+					return
+				default:
+					put(t, client, fmt.Sprint(c, "-", n))
+				}
+			}
+		}()
+	}
+	for range 30 {
+		next := f.Start()
+		last.CrashAfter(20)
+		<-last.Ended()
+		last = next
+	}
+	close(ended)
+	writing.Wait()
 }
 
 func TestReplaceBothCrashesAndStops(t *testing.T) {

@@ -32,6 +32,7 @@ type Instance[S Service] struct {
 	listener *listener
 	cancel   context.CancelFunc
 	crashed  atomic.Bool
+	refuses  atomic.Bool // requests to the database
 	stopped  atomic.Bool
 	ended    chan struct{}
 	err      error // of Run, when ended is closed
@@ -47,7 +48,7 @@ func (f *Fleet[S]) Start() *Instance[S] {
 	f.mu.Unlock()
 	i.Proxy = dynamotest.NewProxy(f.t, f.db.Client(), dynamotest.WithSeed(f.seed))
 	client := i.Proxy.Client(func(o *dynamodb.Options) {
-		i.fuse = &fuse{next: o.HTTPClient, crashed: &i.crashed}
+		i.fuse = &fuse{next: o.HTTPClient, refuses: &i.refuses}
 		o.HTTPClient = i.fuse
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(f.t.Context()))
@@ -115,8 +116,9 @@ func (i *Instance[S]) URL() string { return "http://" + i.listener.Addr().String
 func (i *Instance[S]) Crash() {
 	i.crashed.Store(true)
 	i.leave()
+	i.listener.cut() // before requests fail, so that no client gets a reply about that
+	i.refuses.Store(true)
 	i.Proxy.Close()
-	i.listener.cut()
 	i.cancel()
 }
 
@@ -147,7 +149,7 @@ func (i *Instance[S]) Ended() <-chan struct{} { return i.ended }
 // that what remains of the instance in memory does not repeat them until it gives up.
 type fuse struct {
 	next    dynamodb.HTTPClient
-	crashed *atomic.Bool
+	refuses *atomic.Bool
 
 	mu      sync.Mutex
 	left    int
@@ -178,7 +180,7 @@ func (f *fuse) burn() (crash func(), arrives bool) {
 
 // Do implements dynamodb.HTTPClient.
 func (f *fuse) Do(r *http.Request) (*http.Response, error) {
-	if f.crashed.Load() {
+	if f.refuses.Load() {
 		return refusal(), nil
 	}
 	crash, arrives := f.burn()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,7 +40,11 @@ func openNotes(ctx context.Context, client *dynamodb.Client, l net.Listener) (*n
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /{note}", func(w http.ResponseWriter, r *http.Request) {
 		if err := n.put(r.Context(), r.PathValue("note")); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			status := http.StatusServiceUnavailable
+			if strings.Contains(err.Error(), "the instance has crashed") {
+				status = http.StatusInternalServerError // no client must see it
+			}
+			http.Error(w, err.Error(), status)
 		}
 	})
 	n.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
