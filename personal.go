@@ -40,7 +40,9 @@ func (p Personal) open(ctx context.Context, client journal.Client, c *Config) (*
 		}
 	}
 	// This request finds a missing table now, and not at the first event. It costs one read unit.
-	if _, err := keys.Key(ctx, aggregate.ID{Type: "millrace", Value: "ready"}); !errors.Is(err, encrypt.ErrNoKey) {
+	// Whether this aggregate has a key does not matter.
+	_, err = keys.Key(ctx, aggregate.ID{Type: "millrace", Value: "ready"})
+	if err != nil && !errors.Is(err, encrypt.ErrNoKey) && !errors.Is(err, journal.ErrKeyDestroyed) {
 		return nil, err
 	}
 	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
@@ -74,7 +76,7 @@ func (p Personal) open(ctx context.Context, client journal.Client, c *Config) (*
 //	}
 //	return app.Forget(ctx, person.ID, person.Version)
 //
-// All live generations of the App's read models count. Name the groups of other programs that
+// All live generations of the App's read models count, also those that begin meanwhile. Name the groups of other programs that
 // handle the type in others. An event that a group has skipped or deferred counts as handled. The
 // wait lasts until ctx ends if a group is paused, or if the aggregate is blocked or parked: set a
 // deadline. Processes that have the key in memory can read the data for up to 5 more minutes.
@@ -87,29 +89,48 @@ func (a *App) Forget(ctx context.Context, id aggregate.ID, version uint64, other
 	if !slices.Contains(a.config.Personal.Types, id.Type) {
 		return &ConfigError{"Personal.Types", fmt.Sprintf("lack %q, so %s has no key to destroy", id.Type, id)}
 	}
-	topicsOf := maps.Clone(a.topicsOf)
-	for _, model := range a.readModels {
-		generations, err := model.model.Generations(ctx)
+	waited := map[string]bool{}
+	for {
+		handling, err := a.groupsOf(ctx, id.Type)
 		if err != nil {
 			return fmt.Errorf("forget %s: %w", id, err)
 		}
-		for _, g := range generations.Live {
-			topicsOf[g.Group()] = model.topics
+		handling = slices.DeleteFunc(append(handling, others...), func(group string) bool { return waited[group] })
+		if len(handling) == 0 {
+			break // no generation of a read model has begun meanwhile
 		}
-	}
-	waits := slices.Clone(others)
-	for group, topics := range topicsOf {
-		if slices.Contains(topics, id.Type) {
-			waits = append(waits, group)
-		}
-	}
-	for _, group := range waits {
-		if err := a.groups.WaitApplied(ctx, group, id, version); err != nil {
-			return fmt.Errorf("forget %s: %w", id, err)
+		for _, group := range handling {
+			if err := a.groups.WaitApplied(ctx, group, id, version); err != nil {
+				return fmt.Errorf("forget %s: %w", id, err)
+			}
+			waited[group] = true
 		}
 	}
 	if err := a.secret.Destroy(ctx, id); err != nil {
 		return fmt.Errorf("forget %s: %w", id, err)
 	}
 	return nil
+}
+
+// groupsOf returns the consumer groups of the App that handle a topic, with those of the live
+// generations of its read models.
+func (a *App) groupsOf(ctx context.Context, topic string) (all []string, err error) {
+	for group, topics := range a.topicsOf {
+		if slices.Contains(topics, topic) {
+			all = append(all, group)
+		}
+	}
+	for _, model := range a.readModels {
+		if !slices.Contains(model.topics, topic) {
+			continue
+		}
+		generations, err := model.model.Generations(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range generations.Live {
+			all = append(all, g.Group())
+		}
+	}
+	return all, nil
 }

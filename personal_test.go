@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
@@ -106,4 +107,29 @@ func TestWhoHasNoKeyCannotBeForgotten(t *testing.T) {
 	personal(t, "person")(&existing)
 	_, err = millrace.Open(t.Context(), db.Client(), existing)
 	require.ErrorIs(t, err, journal.ErrTableMissing)
+}
+
+// Open reads the key of the aggregate "ready" of type "millrace", which an application may have.
+func TestPersonalDataIsEncryptedWhateverAggregatesHaveKeys(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	open(t, db, personal(t, "order"))
+	wrapper, err := encrypt.LocalWrapper(make([]byte, encrypt.KeyBytes))
+	require.NoError(t, err)
+	keys, err := encrypt.NewKeys(db.Client(), wrapper, encrypt.KeysConfig{Table: "shop-keys"})
+	require.NoError(t, err)
+	ready := aggregate.ID{Type: "millrace", Value: "ready"}
+	_, err = keys.EnsureKey(t.Context(), ready)
+	require.NoError(t, err)
+
+	for _, id := range []string{"1", "2"} { // with the key, and after it was destroyed
+		app := open(t, db, personal(t, "order"))
+		repo, err := millrace.Repository(app, orders, repository.Config{})
+		require.NoError(t, err)
+		ada := testjournal.Execute(t, repo, id, place("Ada"))
+		require.NoError(t, app.Forget(t.Context(), ada.ID, ada.Version))
+		_, err = repo.Load(t.Context(), id)
+		require.ErrorIs(t, err, journal.ErrKeyDestroyed)
+		require.NoError(t, keys.Destroy(t.Context(), ready))
+	}
 }

@@ -180,6 +180,9 @@ func (f *Forwarder) message(ctx context.Context, r *journal.Record, m Mapping, v
 	if err != nil {
 		return nil, fmt.Errorf("marshal %T: %w", value, err)
 	}
+	if encoded == nil {
+		return nil, fmt.Errorf("marshal %T: Config.Marshaler has returned no message", value)
+	}
 	name := f.config.Marshaler.NameFromMessage(encoded)
 	place := m.topic + "\x00" + name
 	msg := message.NewMessage(id(r, place, places[place]), encoded.Payload)

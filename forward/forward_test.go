@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -314,6 +315,11 @@ func TestAMessageCanBePrepared(t *testing.T) {
 	assert.Equal(t, "a", b.all()[0].Metadata.Get("tenant"))
 }
 
+// silent returns neither a message nor an error.
+type silent struct{ cqrs.JSONMarshaler }
+
+func (silent) Marshal(any) (*message.Message, error) { return nil, nil } //nolint:nilnil // a mistake
+
 func TestErrorsAreReturned(t *testing.T) {
 	t.Parallel()
 	msg := deliver(t, placed{"tea"})[0]
@@ -339,6 +345,9 @@ func TestErrorsAreReturned(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, f.Handle(message.NewMessage("1", nil)), forward.ErrNoRecord)
 	require.ErrorIs(t, f.Handle(nil), forward.ErrNoRecord)
+	f, err = forward.New(forward.Config{Publisher: &broker{}, Marshaler: silent{}}, mappings...)
+	require.NoError(t, err)
+	require.ErrorContains(t, f.Handle(msg), "Config.Marshaler has returned no message")
 	unencodable := forward.On("orders", func(context.Context, placed, *journal.Record) ([]func(), error) { return []func(){func() {}}, nil })
 	f, err = forward.New(forward.Config{Publisher: &broker{}}, unencodable)
 	require.NoError(t, err)

@@ -113,6 +113,10 @@ func TestAClientSeesOnlyTheErrorsThatAreItsOwn(t *testing.T) {
 	assert.Contains(t, log.String(), "secret")
 	assert.Contains(t, log.String(), "path=/orders/42 status=503")
 
+	w = write(fmt.Errorf("%w: table secret", projection.ErrPageToken), httpapi.Reply{})
+	assert.Equal(t, http.StatusBadRequest, w.Code)
+	assert.NotContains(t, w.Body.String(), "secret")
+
 	log.Reset()
 	w = write(nil, httpapi.Reply{Body: func() {}})
 	assert.Equal(t, http.StatusInternalServerError, w.Code, "a body that cannot be encoded")

@@ -56,6 +56,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case is[*repository.CommandMismatchError](err):
 		http.Error(w, "the "+IdempotencyKey+" was used for another request: send a new one", status)
 		return
+	case errors.Is(err, projection.ErrPageToken): // which may wrap an error of the database
+		http.Error(w, projection.ErrPageToken.Error(), status)
+		return
 	case status < http.StatusInternalServerError:
 		http.Error(w, err.Error(), status)
 		return

@@ -165,11 +165,14 @@ func (r Reader[T]) page(ctx context.Context, q Query, in *dynamodb.QueryInput, t
 				page.NextToken = tokens.after(last)
 				return page, nil
 			}
+			if len(page.Rows) == q.Limit-1 {
+				last = maps.Clone(item) // Decode may change the row
+			}
 			row, err := r.decode(item)
 			if err != nil {
 				return Page[T]{}, err
 			}
-			page.Rows, last = append(page.Rows, row), item
+			page.Rows = append(page.Rows, row)
 		}
 		if out.LastEvaluatedKey == nil {
 			return page, nil

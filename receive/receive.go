@@ -129,13 +129,15 @@ func (r *Receiver) store(msg *message.Message) error {
 	}
 	stored := message.NewMessage(id, msg.Payload)
 	for key, value := range msg.Metadata {
-		if !envelope.Stored(key) {
-			key = SourcePrefix + key
+		switch {
+		case key == envelope.NameKey: // see below
+		case envelope.Stored(key):
+			stored.Metadata[key] = value
+		default:
+			stored.Metadata[SourcePrefix+key] = value
 		}
-		stored.Metadata[key] = value
 	}
 	stored.Metadata[envelope.NameKey] = name
-	delete(stored.Metadata, SourcePrefix+envelope.NameKey)
 	if key := r.config.Key(msg); key != "" {
 		if _, err := aggregate.NewID(r.config.Topic, key); err != nil {
 			digest := sha256.Sum256([]byte(key))

@@ -79,6 +79,7 @@ func TestAMessageIsStoredWithWhatItCarries(t *testing.T) {
 	msg := named("m-1", "Paid")
 	msg.Metadata.Set("order", "7")
 	msg.Metadata.Set("sequence_number", "12") // a key that the journal uses itself
+	msg.Metadata.Set("source_name", "bank")
 	require.NoError(t, w.Handle(msg))
 
 	stored := w.stored(t)
@@ -87,6 +88,7 @@ func TestAMessageIsStoredWithWhatItCarries(t *testing.T) {
 	assert.Equal(t, "m-1", stored[0].EventID)
 	assert.Equal(t, "Paid", stored[0].EventType)
 	assert.Equal(t, "12", stored[0].Metadata[receive.SourcePrefix+"sequence_number"])
+	assert.Equal(t, "bank", stored[0].Metadata["source_name"])
 	assert.Equal(t, "12", msg.Metadata.Get("sequence_number"), "the message of the other Pub/Sub is not changed")
 }
 

@@ -52,7 +52,10 @@ func TestNoReplyTellsOfACrash(t *testing.T) {
 				case <-ended:
 					return
 				default:
-					put(t, client, fmt.Sprint(c, "-", n))
+				}
+				status, err := send(t.Context(), client, fmt.Sprint(c, "-", n))
+				if !assert.NoError(t, err) || !assert.Equal(t, http.StatusOK, status) {
+					return
 				}
 			}
 		}()

@@ -84,12 +84,21 @@ func stored(t *testing.T, f *crashtest.Fleet[*notes]) int {
 // put stores a note with the client of the fleet.
 func put(t *testing.T, client *http.Client, note string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "/"+note, http.NoBody)
+	status, err := send(t.Context(), client, note)
 	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+}
+
+func send(ctx context.Context, client *http.Client, note string) (status int, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, "/"+note, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
 	response, err := client.Do(r)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, http.StatusOK, response.StatusCode)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
 }
 
 // probe is a test that may fail.
