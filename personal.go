@@ -76,10 +76,12 @@ func (p Personal) open(ctx context.Context, client journal.Client, c *Config) (*
 //	}
 //	return app.Forget(ctx, person.ID, person.Version)
 //
-// All live generations of the App's read models count, also those that begin meanwhile. Name the groups of other programs that
-// handle the type in others. An event that a group has skipped or deferred counts as handled. The
-// wait lasts until ctx ends if a group is paused, or if the aggregate is blocked or parked: set a
-// deadline. Processes that have the key in memory can read the data for up to 5 more minutes.
+// All live generations of the App's read models count, also those that begin while Forget waits.
+// Name the groups of other programs that handle the type in others. An event that a group has
+// skipped or deferred counts as handled. The wait lasts until ctx ends if a group is paused, or if
+// the aggregate is blocked or parked: set a deadline. Processes that have the key in memory can
+// read the data for up to 5 more minutes. So begin no generation in this time: it could apply early
+// events, and pass over the last one.
 //
 // After an error call Forget again, which costs a write unit, and two read units for each group.
 //
