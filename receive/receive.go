@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/internal/retry"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
 
@@ -96,7 +97,9 @@ func (r *Receiver) Handle(msg *message.Message) error {
 // bury passes a message that can never be stored to Config.DeadLetter. It returns nil if that has
 // taken it, and the reason with the error of DeadLetter otherwise.
 func (r *Receiver) bury(msg *message.Message, reason error) error {
-	never := errors.Is(reason, ErrNoID) || errors.Is(reason, ErrUndecodable) || errors.As(reason, new(*publisher.MessageError))
+	never := errors.Is(reason, ErrNoID) || errors.Is(reason, ErrUndecodable) || errors.As(reason, new(*publisher.MessageError)) ||
+		// These are about the stream of its key.
+		errors.Is(reason, journal.ErrKeyDestroyed) || errors.As(reason, new(*journal.DeletedError))
 	if !never || r.config.DeadLetter == nil {
 		return reason
 	}

@@ -12,10 +12,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/encrypt"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/receive"
 )
@@ -144,6 +146,34 @@ func TestWhatCanNeverBeStoredGoesToTheDeadLetters(t *testing.T) {
 		assert.Len(t, buried, 2)
 		assert.Equal(t, receive.Stats{Failed: 5}, w.Stats())
 	})
+}
+
+// A message of a person that was forgotten can never be stored, and must not hold up others.
+func TestAMessageWhoseKeyIsDestroyedGoesToTheDeadLetters(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.New(t).Client()
+	wrapper, err := encrypt.LocalWrapper(make([]byte, encrypt.KeyBytes))
+	require.NoError(t, err)
+	table := encrypt.KeysConfig{Table: "keys"}
+	require.NoError(t, encrypt.CreateTable(t.Context(), client, table))
+	keys, err := encrypt.NewKeys(client, wrapper, table)
+	require.NoError(t, err)
+	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+	require.NoError(t, err)
+	j := testjournal.New(t, client, journal.Config{Layout: journal.Packed, Shards: 1, Encodings: []journal.Encoding{journal.ForTypes(secret, "inbox")}})
+	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
+	require.NoError(t, err)
+	var reasons []error
+	r, err := receive.New(receive.Config{
+		Publisher: p, Topic: "inbox", Pause: time.Millisecond, Key: func(*message.Message) string { return "ada" },
+		DeadLetter: func(_ *message.Message, reason error) error { reasons = append(reasons, reason); return nil },
+	}, nil)
+	require.NoError(t, err)
+	require.NoError(t, r.Handle(named("1", "Paid")))
+	require.NoError(t, secret.Destroy(t.Context(), aggregate.ID{Type: "inbox", Value: "ada"}))
+	require.NoError(t, r.Handle(named("2", "Paid")))
+	require.Len(t, reasons, 1)
+	require.ErrorIs(t, reasons[0], journal.ErrKeyDestroyed)
 }
 
 // The other Pub/Sub delivers a nacked message at once, so the pauses are ours.
