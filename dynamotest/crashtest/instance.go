@@ -145,7 +145,7 @@ func (i *Instance[S]) end() {
 // Ended returns a channel that is closed when Run has returned, after a crash or a stop.
 func (i *Instance[S]) Ended() <-chan struct{} { return i.ended }
 
-// fuse counts the requests of an instance until it crashes. Later requests are refused for ever, so
+// fuse counts the requests of an instance until it crashes. It refuses later requests, so
 // that what remains of the instance in memory does not repeat them until it gives up.
 type fuse struct {
 	next    dynamodb.HTTPClient
