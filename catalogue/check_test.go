@@ -358,6 +358,17 @@ func TestWriteRemovesFilesOfRemovedEventsAlone(t *testing.T) {
 	assert.Empty(t, d)
 }
 
+func TestWriteKeepsAREADMEOfOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	own := filepath.Join(dir, "README.md")
+	require.NoError(t, os.WriteFile(own, []byte("# Shop\n"), 0o600))
+	_, err := catalogue.Write(dir, configOf(define(placed{})))
+	require.ErrorContains(t, err, own+" was not written by this package: choose a folder that has only the catalogue")
+	assert.Equal(t, "# Shop\n", readFile(t, dir, "README.md"))
+	assert.NoDirExists(t, filepath.Join(dir, "aggregates"))
+}
+
 func TestLineEndsDoNotMatter(t *testing.T) {
 	t.Parallel()
 	dir := write(t, configOf(define(placed{})))

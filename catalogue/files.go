@@ -102,7 +102,8 @@ func (c *Catalogue) Files() (map[string][]byte, error) {
 // of events that the catalogue no longer has. It returns notes: compatible changes after which
 // something must be done. Show them, since a later comparison does not find them again.
 //
-// Errors: those of [New]; [*IncompatibleError]; [*FileError]; those of the file system.
+// Errors: those of [New]; [*IncompatibleError]; [*FileError]; those of the file system; an error if
+// the folder has a README.md that Write has not written.
 func Write(dir string, config Config) (notes []Change, err error) {
 	c, err := New(config)
 	if err != nil {
@@ -119,6 +120,10 @@ func (c *Catalogue) Write(dir string) (notes []Change, err error) {
 	}
 	if len(difference.Incompatible) > 0 {
 		return nil, &IncompatibleError{Dir: dir, Changes: difference.Incompatible}
+	}
+	index := filepath.Join(dir, indexFile)
+	if data, err := os.ReadFile(index); err == nil && !strings.Contains(string(data), generatedMark) { //nolint:gosec // the folder is that of the caller
+		return nil, fmt.Errorf("catalogue: %s was not written by this package: choose a folder that has only the catalogue", index)
 	}
 	for _, name := range difference.Stale {
 		path := filepath.Join(dir, filepath.FromSlash(name))
