@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -24,7 +26,8 @@ import (
 // second delivery could not be recognised. Nothing was stored.
 var ErrNoID = errors.New("the message has no id: set Config.ID to a function that returns one, such as the partition and offset in Kafka")
 
-// ErrUndecodable reports that Config.Check has refused a message. Nothing was stored.
+// ErrUndecodable reports that Config.Check has refused a message, or that a function of the Config
+// panics with it. Nothing was stored.
 var ErrUndecodable = errors.New("the message cannot be decoded")
 
 // SourcePrefix is the prefix of metadata of the received message whose keys the journal uses
@@ -89,7 +92,7 @@ func (r *Receiver) Handle(msg *message.Message) error {
 	}
 	pause := retry.Backoff(r.config.Pause, r.config.MaxPause, int(r.failures.Add(1)))
 	r.logger.Error("Cannot store a received message; the other Pub/Sub delivers it again", err,
-		watermill.LogFields{"message_uuid": msg.UUID, "journal_topic": r.config.Topic, "pause": pause.String()})
+		watermill.LogFields{"message_uuid": printable.Text(msg.UUID), "journal_topic": r.config.Topic, "pause": pause.String()})
 	retry.Sleep(msg.Context(), pause)
 	return err
 }
@@ -103,34 +106,67 @@ func (r *Receiver) bury(msg *message.Message, reason error) error {
 	if !never || r.config.DeadLetter == nil {
 		return reason
 	}
-	if err := r.config.DeadLetter(msg, reason); err != nil {
+	if err := r.deadLetter(msg, reason); err != nil {
 		return errors.Join(reason, fmt.Errorf("dead letter: %w", err))
 	}
 	r.logger.Error("A received message cannot be stored, and went to Config.DeadLetter", reason,
-		watermill.LogFields{"message_uuid": msg.UUID, "journal_topic": r.config.Topic})
+		watermill.LogFields{"message_uuid": printable.Text(msg.UUID), "journal_topic": r.config.Topic})
 	return nil
 }
 
+// deadLetter calls Config.DeadLetter. A panic is an error, so that a pause follows.
+func (r *Receiver) deadLetter(msg *message.Message, reason error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("it panics: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return r.config.DeadLetter(msg, reason)
+}
+
+// store stores a message, unless it is ignored.
 func (r *Receiver) store(msg *message.Message) error {
+	stored, err := r.prepare(msg)
+	if err != nil || stored == nil {
+		return err
+	}
+	if err := r.config.Publisher.Publish(r.config.Topic, stored); err != nil {
+		return err
+	}
+	r.stored.Add(1)
+	return nil
+}
+
+// prepare returns the message to store, or nil if it is ignored.
+func (r *Receiver) prepare(msg *message.Message) (stored *message.Message, err error) {
+	// Without this, the other Pub/Sub would deliver the message again and again without a pause.
+	defer func() {
+		if cause := recover(); cause != nil {
+			stored, err = nil, fmt.Errorf("%w: a function of the Config panics: %v\n%s", ErrUndecodable, cause, debug.Stack())
+		}
+	}()
 	name := r.config.Name(msg)
 	if r.config.IgnoreUnknown && !slices.Contains(r.config.Names, name) {
 		r.ignored.Add(1)
 		r.reportUnknown(name)
-		return nil
+		return nil, nil
 	}
 	id := r.config.ID(msg)
 	if id == "" {
-		return ErrNoID
+		return nil, ErrNoID
 	}
 	if r.config.DeadLetter != nil && r.config.Check != nil {
 		if err := r.config.Check(msg); err != nil {
-			return fmt.Errorf("%w: %w", ErrUndecodable, err)
+			return nil, fmt.Errorf("%w: %w", ErrUndecodable, err)
 		}
 	}
 	if r.byID { // ids of other systems are unique in their topic only
 		id = message.SubscribeTopicFromCtx(msg.Context()) + "/" + id
 	}
-	stored := message.NewMessage(id, msg.Payload)
+	if len(id) > maxID || !utf8.ValidString(id) {
+		id = digest(id)
+	}
+	stored = message.NewMessage(id, msg.Payload)
 	for key, value := range msg.Metadata {
 		switch {
 		case key == envelope.NameKey: // see below
@@ -143,16 +179,21 @@ func (r *Receiver) store(msg *message.Message) error {
 	stored.Metadata[envelope.NameKey] = name
 	if key := r.config.Key(msg); key != "" {
 		if _, err := aggregate.NewID(r.config.Topic, key); err != nil {
-			digest := sha256.Sum256([]byte(key))
-			key = hex.EncodeToString(digest[:])
+			key = digest(key)
 		}
 		stored.Metadata[envelope.AggregateIDKey] = key
 	}
-	if err := r.config.Publisher.Publish(r.config.Topic, stored); err != nil {
-		return err
-	}
-	r.stored.Add(1)
-	return nil
+	return stored, nil
+}
+
+// maxID is the maximum length of a command id in bytes. Package command executes a message with its
+// UUID as the command id.
+const maxID = 512
+
+// digest returns a text that replaces an id or a key that cannot be stored.
+func digest(of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return hex.EncodeToString(sum[:])
 }
 
 // mostReported is the number of unknown names that are logged.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +107,26 @@ func TestKeysThatAreNoIDsAreReplaced(t *testing.T) {
 	assert.Equal(t, stored[0].Aggregate, stored[1].Aggregate, "they keep their order")
 }
 
+// Package command executes a message with its UUID as the command id, which has 512 bytes at most.
+func TestIDsThatAreNoCommandIDsAreReplaced(t *testing.T) {
+	t.Parallel()
+	w := receiver(t, receive.Config{})
+	ids := []string{strings.Repeat("u", 513), strings.Repeat("u", 514), "\xff", strings.Repeat("u", 512)}
+	for _, id := range ids {
+		require.NoError(t, w.Handle(named(id, "Paid")))
+		require.NoError(t, w.Handle(named(id, "Paid")), "again")
+	}
+	stored := map[string]int{}
+	for _, r := range w.stored(t) {
+		stored[r.EventID]++
+		assert.LessOrEqual(t, len(r.EventID), 512)
+	}
+	require.Len(t, stored, len(ids))
+	for id, n := range stored {
+		assert.Equal(t, 2, n, "each delivery of %q", id)
+	}
+}
+
 func TestAMessageWithoutAnIDIsRefused(t *testing.T) {
 	t.Parallel()
 	w := receiver(t, receive.Config{Pause: time.Millisecond})
@@ -146,6 +167,38 @@ func TestWhatCanNeverBeStoredGoesToTheDeadLetters(t *testing.T) {
 		assert.Len(t, buried, 2)
 		assert.Equal(t, receive.Stats{Failed: 5}, w.Stats())
 	})
+}
+
+// Watermill's Recoverer nacks a message whose handler panics, and the other Pub/Sub delivers it
+// again at once.
+func TestAMessageWithWhichAFunctionPanicsIsNotDeliveredAgainAtFullSpeed(t *testing.T) {
+	t.Parallel()
+	malformed := func(msg *message.Message) string { return string(msg.Payload[5:]) }
+	for name, config := range map[string]receive.Config{
+		"ID": {ID: malformed}, "Key": {Key: malformed}, "Name": {Name: malformed},
+		"Check": {Check: func(msg *message.Message) error { return errors.New(malformed(msg)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				var reasons []error
+				config.DeadLetter = func(_ *message.Message, reason error) error {
+					if reasons = append(reasons, reason); len(reasons) == 1 {
+						panic("no connection")
+					}
+					return nil
+				}
+				w, begin := receiver(t, config), time.Now()
+				require.ErrorContains(t, w.Handle(named("1", "Paid")), "dead letter: it panics: no connection")
+				assert.Positive(t, time.Since(begin), "it waits")
+				require.NoError(t, w.Handle(named("1", "Paid")))
+				require.Len(t, reasons, 2)
+				require.ErrorIs(t, reasons[1], receive.ErrUndecodable)
+				require.ErrorContains(t, reasons[1], "receive_test.go", "it says where")
+				assert.Equal(t, receive.Stats{Failed: 2}, w.Stats())
+			})
+		})
+	}
 }
 
 // A message of a person that was forgotten can never be stored, and must not hold up others.
