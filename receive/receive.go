@@ -31,7 +31,8 @@ var ErrNoID = errors.New("the message has no id: set Config.ID to a function tha
 var ErrUndecodable = errors.New("the message cannot be decoded")
 
 // SourcePrefix is the prefix of metadata of the received message whose keys the journal uses
-// itself, such as "source_occurred_at" and "source_sequence_number".
+// itself, such as "source_occurred_at" and "source_sequence_number". It is repeated if the message
+// has metadata of that name too.
 const SourcePrefix = "source_"
 
 // Receiver stores messages of another Pub/Sub in the journal. It is safe for concurrent use.
@@ -173,7 +174,7 @@ func (r *Receiver) prepare(msg *message.Message) (stored *message.Message, err e
 		case envelope.Stored(key):
 			stored.Metadata[key] = value
 		default:
-			stored.Metadata[SourcePrefix+key] = value
+			stored.Metadata[freeKey(msg.Metadata, key)] = value
 		}
 	}
 	stored.Metadata[envelope.NameKey] = name
@@ -184,6 +185,14 @@ func (r *Receiver) prepare(msg *message.Message) (stored *message.Message, err e
 		stored.Metadata[envelope.AggregateIDKey] = key
 	}
 	return stored, nil
+}
+
+// freeKey returns a reserved key with SourcePrefix, which is repeated if the sender has such a key.
+func freeKey(metadata message.Metadata, key string) string {
+	for taken := true; taken; _, taken = metadata[key] {
+		key = SourcePrefix + key
+	}
+	return key
 }
 
 // maxID is the maximum length of a command id in bytes. Package command executes a message with its

@@ -83,6 +83,8 @@ func TestAMessageIsStoredWithWhatItCarries(t *testing.T) {
 	msg.Metadata.Set("order", "7")
 	msg.Metadata.Set("sequence_number", "12") // a key that the journal uses itself
 	msg.Metadata.Set("source_name", "bank")
+	msg.Metadata.Set("aggregate_type", "3")
+	msg.Metadata.Set("source_aggregate_type", "4")
 	require.NoError(t, w.Handle(msg))
 
 	stored := w.stored(t)
@@ -92,6 +94,8 @@ func TestAMessageIsStoredWithWhatItCarries(t *testing.T) {
 	assert.Equal(t, "Paid", stored[0].EventType)
 	assert.Equal(t, "12", stored[0].Metadata[receive.SourcePrefix+"sequence_number"])
 	assert.Equal(t, "bank", stored[0].Metadata["source_name"])
+	assert.Equal(t, "4", stored[0].Metadata["source_aggregate_type"])
+	assert.Equal(t, "3", stored[0].Metadata["source_source_aggregate_type"])
 	assert.Equal(t, "12", msg.Metadata.Get("sequence_number"), "the message of the other Pub/Sub is not changed")
 }
 
