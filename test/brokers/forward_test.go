@@ -52,6 +52,7 @@ func events(t *testing.T) int {
 }
 
 func TestEventsReachEachBroker(t *testing.T) {
+	t.Parallel()
 	for name, start := range brokers {
 		t.Run(name, func(t *testing.T) { forwardAll(t, name, start(t)) })
 	}
