@@ -23,13 +23,16 @@ func (c *check) message(old, now *entry) {
 			"restore the codec, or "+version)
 		return
 	}
-	diffs := differences(old.schema, c.standalone(now))
+	diffs := messageDifferences(old.schema, c.standalone(now))
 	c.payload(old, diffs, "former messages", version)
 	for _, d := range diffs {
 		switch field := d.where(); d.kind {
 		case nowOptional:
 			c.breaks(old, d.field, field+" is no longer required", "other programs may rely on it",
 				"remove omitempty and omitzero from its tag, or "+version)
+		case widened:
+			c.breaks(old, d.field, fmt.Sprintf("%s was %s and is %s", field, d.old, d.new), "other programs may not accept larger numbers",
+				"restore the type, or "+version)
 		case nowNull:
 			c.breaks(old, d.field, field+" allows null now", "other programs may not accept null", "restore the type, or "+version)
 		}

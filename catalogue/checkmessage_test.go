@@ -26,7 +26,12 @@ func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
 		less struct {
 			A string `json:",omitempty"`
 		}
-		null struct{ A *string }
+		null    struct{ A *string }
+		longer  struct{ A, N int64 }
+		shorter struct {
+			A int64
+			N int32
+		}
 	)
 	before := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
 	subject := `message "placed" version 1 of channel "public": `
@@ -74,6 +79,13 @@ func TestAPublicMessageChangesWithItsVersion(t *testing.T) {
 	d = compare(t, before, channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[two]()}, catalogue.Message{Name: "placed", Version: 5, Type: reflect.TypeFor[two]()}))
 	require.Len(t, d.Incompatible, 1)
 	assert.Contains(t, d.Incompatible[0].Fix, "with Version: 6", "the next free version")
+
+	d = compare(t, channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[shorter]()}),
+		channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[longer]()}))
+	assert.Equal(t, []string{
+		subject + `the field "N" was integer (int32) and is integer (int64): other programs may not accept larger numbers. ` +
+			`To fix it, restore the type, or declare the changed message with Version: 2 (WithVersion(2) of a forward.Mapping).`,
+	}, texts(d.Incompatible))
 
 	moved := channel(catalogue.Message{Name: "placed", Type: reflect.TypeFor[one]()})
 	moved.Channels[0].Address = "shop.v2"

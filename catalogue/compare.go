@@ -27,34 +27,36 @@ const (
 	nowRequired
 	renamed // a field, perhaps: old and new are the names
 	recased // a field: the names differ in their case
+	widened // a number that may be larger, of a message
 )
 
 // differences compares two schemas with the references of documents of their own.
-func differences(old, current *schema) []diff {
-	if old.Protobuf != nil || current.Protobuf != nil {
-		return protobufDifferences(old.Protobuf, current.Protobuf)
-	}
-	c := comparison{oldRoot: old, newRoot: current, seen: map[[2]*schema]bool{}}
-	c.compare("", old, current)
-	return c.diffs
+func differences(old, current *schema) []diff { return comparison{}.of(old, current) }
+
+// messageDifferences is like differences, and reports also numbers that may be larger.
+func messageDifferences(old, current *schema) []diff {
+	return comparison{exact: true}.of(old, current)
 }
 
 // readDifferences compares a schema with the type as which its payloads are decoded. The case of
 // names does not matter, as in encoding/json.
-func readDifferences(old, read *schema) []diff {
-	if old.Protobuf != nil || read.Protobuf != nil {
-		return protobufDifferences(old.Protobuf, read.Protobuf)
-	}
-	c := comparison{oldRoot: old, newRoot: read, seen: map[[2]*schema]bool{}, reading: true}
-	c.compare("", old, read)
-	return c.diffs
-}
+func readDifferences(old, read *schema) []diff { return comparison{reading: true}.of(old, read) }
 
 type comparison struct {
 	oldRoot, newRoot *schema
 	reading          bool
+	exact            bool // also what can be widened is reported
 	seen             map[[2]*schema]bool
 	diffs            []diff
+}
+
+func (c comparison) of(old, current *schema) []diff {
+	if old.Protobuf != nil || current.Protobuf != nil {
+		return protobufDifferences(old.Protobuf, current.Protobuf)
+	}
+	c.oldRoot, c.newRoot, c.seen = old, current, map[[2]*schema]bool{}
+	c.compare("", old, current)
+	return c.diffs
 }
 
 func (c *comparison) add(kind diffKind, field, old, current string) {
@@ -95,7 +97,13 @@ func (c *comparison) compare(path string, old, current *schema) {
 		return
 	}
 	c.seen[pair] = true
-	if from, to := kindText(old), kindText(current); from != to && !widens(old, current) {
+	switch from, to := kindText(old), kindText(current); {
+	case from == to:
+	case widens(old, current):
+		if c.exact {
+			c.add(widened, path, from, to)
+		}
+	default:
 		if c.reading && (from == anyJSON || to == anyJSON) {
 			return
 		}

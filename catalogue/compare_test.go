@@ -21,19 +21,29 @@ func TestMessagesAreComparedByTheNumbersOfTheirFields(t *testing.T) {
 		before, after *schema
 		want          []diff
 	}{
-		"equal":             {before, before, nil},
-		"another name":      {before, fields(protobufField{Number: 1, Name: "cents", Type: "int64"}), nil},
-		"another type":      {before, fields(protobufField{Number: 1, Name: "amount", Type: "string"}), []diff{{retyped, "amount", "int64", "string"}}},
-		"a list":            {before, fields(protobufField{Number: 1, Name: "amount", Type: "repeated int64"}), []diff{{retyped, "amount", "int64", "repeated int64"}}},
-		"another number":    {before, fields(protobufField{Number: 2, Name: "amount", Type: "int64"}), []diff{{kind: removed, field: "amount"}, {addedOptional, "amount", "", "int64"}}},
-		"a required field":  {fields(), fields(protobufField{Number: 1, Name: "a", Type: "bool", Required: true}), []diff{{added, "a", "", "bool"}}},
-		"becomes required":  {before, fields(protobufField{Number: 1, Name: "amount", Type: "int64", Required: true}), []diff{{kind: nowRequired, field: "amount"}}},
-		"a nested message":  {nested("bank.A", "", "", "string"), nested("bank.B", "", "", "string"), nil},
-		"a nested field":    {nested("bank.A", "", "", "string"), nested("bank.B", "", "", "bytes"), []diff{{retyped, "to.iban", "string", "bytes"}}},
-		"in a list":         {nested("bank.A", "repeated ", "", "string"), nested("bank.A", "repeated ", "", "bytes"), []diff{{retyped, "to.iban", "string", "bytes"}}},
-		"in a map":          {nested("bank.A", "map<int32, ", ">", "string"), nested("bank.A", "map<int32, ", ">", "bytes"), []diff{{retyped, "to.iban", "string", "bytes"}}},
-		"the keys of a map": {nested("bank.A", "map<int32, ", ">", "string"), nested("bank.A", "map<string, ", ">", "string"), []diff{{retyped, "to", "map<int32, bank.A>", "map<string, bank.A>"}}},
-		"JSON":              {before, &schema{}, []diff{{retyped, "", "message bank.Moved", "JSON"}}},
+		"equal":            {before, before, nil},
+		"another name":     {before, fields(protobufField{Number: 1, Name: "cents", Type: "int64"}), nil},
+		"another type":     {before, fields(protobufField{Number: 1, Name: "amount", Type: "string"}), []diff{{retyped, "amount", "int64", "string"}}},
+		"a list":           {before, fields(protobufField{Number: 1, Name: "amount", Type: "repeated int64"}), []diff{{retyped, "amount", "int64", "repeated int64"}}},
+		"another number":   {before, fields(protobufField{Number: 2, Name: "amount", Type: "int64"}), []diff{{kind: removed, field: "amount"}, {addedOptional, "amount", "", "int64"}}},
+		"a required field": {fields(), fields(protobufField{Number: 1, Name: "a", Type: "bool", Required: true}), []diff{{added, "a", "", "bool"}}},
+		"becomes required": {before, fields(protobufField{Number: 1, Name: "amount", Type: "int64", Required: true}), []diff{{kind: nowRequired, field: "amount"}}},
+		"a oneof of two fields": {
+			fields(protobufField{Number: 1, Name: "a", Type: "bool"}, protobufField{Number: 2, Name: "b", Type: "bool"}),
+			fields(protobufField{Number: 1, Name: "a", Type: "bool", OneOf: "c"}, protobufField{Number: 2, Name: "b", Type: "bool", OneOf: "c"}),
+			[]diff{{retyped, "b", "a field of its own", "one of c"}},
+		},
+		"another name of a oneof": {
+			fields(protobufField{Number: 1, Name: "a", Type: "bool", OneOf: "b"}, protobufField{Number: 2, Name: "b", Type: "bool", OneOf: "b"}),
+			fields(protobufField{Number: 1, Name: "a", Type: "bool", OneOf: "c"}, protobufField{Number: 2, Name: "b", Type: "bool", OneOf: "c"}), nil,
+		},
+		"a oneof of one field": {before, fields(protobufField{Number: 1, Name: "amount", Type: "int64", OneOf: "c"}, protobufField{Number: 2, Name: "b", Type: "bool", OneOf: "c"}), []diff{{addedOptional, "b", "", "bool"}}},
+		"a nested message":     {nested("bank.A", "", "", "string"), nested("bank.B", "", "", "string"), nil},
+		"a nested field":       {nested("bank.A", "", "", "string"), nested("bank.B", "", "", "bytes"), []diff{{retyped, "to.iban", "string", "bytes"}}},
+		"in a list":            {nested("bank.A", "repeated ", "", "string"), nested("bank.A", "repeated ", "", "bytes"), []diff{{retyped, "to.iban", "string", "bytes"}}},
+		"in a map":             {nested("bank.A", "map<int32, ", ">", "string"), nested("bank.A", "map<int32, ", ">", "bytes"), []diff{{retyped, "to.iban", "string", "bytes"}}},
+		"the keys of a map":    {nested("bank.A", "map<int32, ", ">", "string"), nested("bank.A", "map<string, ", ">", "string"), []diff{{retyped, "to", "map<int32, bank.A>", "map<string, bank.A>"}}},
+		"JSON":                 {before, &schema{}, []diff{{retyped, "", "message bank.Moved", "JSON"}}},
 	} {
 		assert.Equal(t, test.want, differences(test.before, test.after), name)
 	}

@@ -37,8 +37,9 @@
 //     codec. An upcaster may ignore fields. A type that it shares with a current event may have
 //     new optional fields.
 //   - The codec of an event type changes.
-//   - A message of a [Channel] changes, except for optional fields, or is removed without a later
-//     version. Its address changes.
+//   - Fields of a Protocol Buffers message become alternatives of one oneof.
+//   - A message of a [Channel] changes, except for optional fields, also to larger integers, or is
+//     removed without a later version. Its address changes.
 //
 // The file of an event type that programs no longer write keeps the schema of the stored events,
 // with the keyword x-stored, beside the schema of what the upcaster reads. Each comparison uses it,

@@ -32,6 +32,9 @@ func protobufDifferences(old, current *protobufMessages) (diffs []diff) {
 				diffs = append(diffs, diff{kind: retyped, field: where, old: f.Type, new: now.Type})
 			}
 		}
+		for _, f := range before.joined(after) {
+			diffs = append(diffs, diff{retyped, strings.TrimPrefix(path+"."+f.Name, "."), "a field of its own", "one of " + f.OneOf})
+		}
 		for _, f := range after.Fields {
 			if before.field(f.Number) == nil {
 				kind := addedOptional
@@ -44,6 +47,21 @@ func protobufDifferences(old, current *protobufMessages) (diffs []diff) {
 	}
 	compare("", old.Message, current.Message)
 	return diffs
+}
+
+// joined returns the current fields of which an old message may have several, and a current one has
+// at most one: each is in a oneof with another field with which it was not before.
+func (m protobufMessage) joined(current protobufMessage) (fields []protobufField) {
+	for i, f := range current.Fields {
+		for _, other := range current.Fields[:i] {
+			was, otherWas := m.field(f.Number), m.field(other.Number)
+			if f.OneOf != "" && f.OneOf == other.OneOf && was != nil && otherWas != nil && (was.OneOf == "" || was.OneOf != otherWas.OneOf) {
+				fields = append(fields, f)
+				break
+			}
+		}
+	}
+	return fields
 }
 
 func protobufText(m *protobufMessages) string {

@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -59,6 +58,6 @@ func (a *app) runInit(s scaffold.Service) error {
 		return output.NewEncoder(a.env.Out).Encode(initLine{"init", s.Dir, s.Module, s.Target, files})
 	}
 	_, err = fmt.Fprintf(a.env.Out, "wrote %d files to %s; README.md describes them; next:\n\n  cd %s\n  go mod tidy\n  go test ./...\n  go run .\n",
-		len(files), printable.Lines(filepath.Clean(s.Dir)), printable.Lines(filepath.Clean(s.Dir)))
+		len(files), printable.Lines(s.Dir), printable.Lines(s.Dir))
 	return err
 }

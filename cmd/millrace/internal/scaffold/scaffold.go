@@ -11,6 +11,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 )
 
 //go:embed template
@@ -57,28 +60,36 @@ func invalid(format string, args ...any) error {
 
 var (
 	validName   = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	validModule = regexp.MustCompile(`^[a-z0-9][a-zA-Z0-9._~-]*(/[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*)*$`)
+	validModule = regexp.MustCompile(`^[a-z0-9][a-zA-Z0-9._~-]*(/[a-zA-Z0-9_~][a-zA-Z0-9._~-]*)*$`)
 	// reserved have a meaning of their own in paths of Go packages.
-	reserved = []string{"internal", "vendor", "testdata", "main", "std", "cmd"}
+	reserved = []string{"internal", "vendor", "testdata", "main", "std", "cmd", "all"}
 )
 
 func (s *Service) complete() error {
-	if len(s.Name) < 2 || len(s.Name) > 40 || !validName.MatchString(s.Name) || slices.Contains(reserved, s.Name) {
+	if len(s.Name) < 2 || len(s.Name) > 40 || !validName.MatchString(s.Name) || slices.Contains(reserved, s.Name) ||
+		module.CheckImportPath(s.Name) != nil {
 		return invalid("%q is not a name for a service: want 2 to 40 small letters and digits, and single dashes between them, such as ticket-shop", s.Name)
 	}
 	if s.Module == "" {
 		s.Module = "example.com/" + s.Name
 	}
-	if !validModule.MatchString(s.Module) || strings.HasPrefix(s.Module+"/", Library+"/") {
+	if !isModule(s.Module) || strings.HasPrefix(s.Module+"/", Library+"/") {
 		return invalid("%q is not a path for a module of yours: want one such as example.com/%s", s.Module, s.Name)
 	}
 	if s.Dir == "" {
 		s.Dir = s.Name
 	}
+	s.Dir = filepath.Clean(s.Dir)
 	if !slices.Contains(Targets, s.Target) {
 		return invalid("the target is %q: want %s", s.Target, strings.Join(Targets, " or "))
 	}
 	return s.completeLibrary()
+}
+
+// isModule reports whether the go command accepts the path of a module, and those of its packages.
+func isModule(path string) bool {
+	return validModule.MatchString(path) && module.CheckImportPath(path) == nil && !slices.Contains(reserved, path) &&
+		!slices.Contains(strings.Split(path, "/"), "vendor")
 }
 
 // completeLibrary finds out how the service gets Millrace.
@@ -123,7 +134,7 @@ func Write(s Service) (written Service, files []string, err error) {
 	if err := checkEmpty(s.Dir); err != nil {
 		return s, nil, err
 	}
-	parent := filepath.Dir(filepath.Clean(s.Dir))
+	parent := filepath.Dir(s.Dir)
 	if err := os.MkdirAll(parent, 0o755); err != nil { //nolint:gosec // as git does
 		return s, nil, err
 	}
@@ -228,7 +239,7 @@ func (s *Service) goMod() string {
 	slices.Sort(required)
 	text := fmt.Sprintf("module %s\n\ngo 1.24\n\nrequire (\n\t%s\n)\n", s.Module, strings.Join(required, "\n\t"))
 	if s.Replace != "" {
-		text += fmt.Sprintf("\nreplace %s => %s\n", Library, filepath.ToSlash(s.Replace))
+		text += fmt.Sprintf("\nreplace %s => %s\n", Library, modfile.AutoQuote(filepath.ToSlash(s.Replace)))
 	}
 	return text
 }

@@ -193,11 +193,11 @@ func TestAServiceIsOnlyWrittenWhereNothingIs(t *testing.T) {
 
 func TestNamesThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"", "x", "Shop", "9shop", "shop-", "-shop", "a--b", "a_b", "a/b", "..", "vendor", "internal", "läden", strings.Repeat("x", 41)} {
+	for _, name := range []string{"", "x", "Shop", "9shop", "shop-", "-shop", "a--b", "a_b", "a/b", "..", "vendor", "internal", "läden", "con", "all", strings.Repeat("x", 41)} {
 		_, _, err := scaffold.Write(scaffold.Service{Name: name, Dir: filepath.Join(t.TempDir(), "x"), Target: "fargate", Version: "v1.0.0"})
 		assert.ErrorAs(t, err, new(*scaffold.InvalidError), name)
 	}
-	for _, module := range []string{"/a", "a/", "a//b", "a b", "Ex.com/a", "a/../b", scaffold.Library, scaffold.Library + "/shop"} {
+	for _, module := range []string{"/a", "a/", "a//b", "a b", "Ex.com/a", "a/../b", "std", "a/vendor/b", "ex.com/aux", "ex.com/a.", "ex.com/-a", "ex.com/a~1", scaffold.Library, scaffold.Library + "/shop"} {
 		_, _, err := scaffold.Write(scaffold.Service{Name: "shop", Module: module, Dir: filepath.Join(t.TempDir(), "x"), Target: "fargate", Version: "v1.0.0"})
 		assert.ErrorAs(t, err, new(*scaffold.InvalidError), module)
 	}
@@ -221,6 +221,18 @@ func TestAServiceRequiresAReleaseOrAClone(t *testing.T) {
 	assert.Regexp(t, `replace `+scaffold.Library+` => (\.\./)+`, goMod(scaffold.Service{Version: "v1.2.3", Replace: clone}))
 	assert.Contains(t, goMod(scaffold.Service{}), "has no version")
 	assert.Contains(t, goMod(scaffold.Service{Replace: "template"}), "is not a clone")
+}
+
+func TestTheFoldersOfAServiceMayHaveAnyName(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	library := filepath.Join(parent, "my clone (2)")
+	require.NoError(t, os.Mkdir(library, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(library, "go.mod"), []byte("module "+scaffold.Library+"\n"), 0o600))
+	dir := filepath.Join(parent, "a shop")
+	_, _, err := scaffold.Write(scaffold.Service{Name: "shop", Target: "fargate", Dir: parent + "/missing/../a shop", Replace: library})
+	require.NoError(t, err)
+	goTool(t, dir, "mod", "edit", "-json")
 }
 
 // A later version of the SDK's modules than Millrace requires would change other modules, too.
