@@ -45,13 +45,12 @@ type Config struct {
 	Names []string
 
 	// DeadLetter is called for a message that can never be stored or handled: it has no id
-	// ([ErrNoID]), Check refuses it ([ErrUndecodable]), the publisher does
-	// (*publisher.MessageError), such as a message that is too large, or the stream of its key was
-	// deleted or its encryption key destroyed. If DeadLetter returns nil,
-	// the message is acked: publish it to a topic of the other Pub/Sub, or log what is needed to
-	// find it. Default: a message that cannot be stored fails again and again, and with some
-	// Pub/Subs it holds up all later ones. One that cannot be decoded is stored, and fails in its
-	// group.
+	// ([ErrNoID]), Check refuses it ([ErrUndecodable]), the publisher refuses it
+	// (*publisher.MessageError), for example because it is too large, or the stream of its key was
+	// deleted or its encryption key destroyed. If DeadLetter returns nil, the message is acked. So
+	// publish it to a topic of the other Pub/Sub, or log what is needed to find it. Default: a
+	// message that cannot be stored fails again and again, and with some Pub/Subs it holds up all
+	// later ones. One that cannot be decoded is stored, and fails in its group.
 	DeadLetter func(msg *message.Message, reason error) error
 
 	// Check returns an error for a message that its handler cannot decode, for DeadLetter.
