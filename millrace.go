@@ -255,7 +255,8 @@ type App struct {
 	jsonEvents bool                // Config.Marshaler is the default
 	topics     map[string]bool     // topics that a group or a read model handles
 	topicsOf   map[string][]string // topics by consumer group
-	// external has the positions outside of the journal's tables, by consumer group.
+	// external has the positions outside of the journal's tables, by consumer group. Those of
+	// generations that do not run are in readModels.
 	external map[string]groups.Positions
 	queried  []string // consumer groups of Consistent
 	// The following are for Settle. Subscribers include those of generations that run.

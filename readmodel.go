@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // ReadModel adds a read model that can be rebuilt while it serves queries, and returns it. Each
@@ -89,7 +92,7 @@ func (a *App) readModel(ctx context.Context, config readmodel.Config, handler ge
 		}
 		return a.project(Group{Name: g.Group(), Topics: topics}, s, handle, router)
 	}
-	live := liveModel{model, config.Forms, topics}
+	live := liveModel{model, config.Name, config.Forms, topics, config.Positions}
 	a.readModels = append(a.readModels, live)
 	a.models = append(a.models, live.wiring(wire))
 	a.workers = append(a.workers, Service{Name: name, Run: func(ctx context.Context) error {
@@ -110,9 +113,18 @@ func (a *App) readModel(ctx context.Context, config readmodel.Config, handler ge
 
 // liveModel is a read model, with the forms that this program knows. No forms means all.
 type liveModel struct {
-	model  *readmodel.Model
-	forms  []string
-	topics []string
+	model     *readmodel.Model
+	name      string
+	forms     []string
+	topics    []string
+	positions groups.Positions // outside of the journal's tables; nil if there are none
+}
+
+// has reports whether a consumer group is that of a generation.
+func (l liveModel) has(group string) bool {
+	number, ok := strings.CutPrefix(group, l.name+".")
+	_, err := strconv.ParseUint(number, 10, 64)
+	return ok && err == nil
 }
 
 // generations returns the generations that this program consumes. A release that knows the form has
@@ -150,6 +162,7 @@ func (a *App) dropped(group string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.subscriberOf, group)
+	delete(a.external, group)
 }
 
 // project adds a projection to a router, which closes its subscriber.

@@ -3,6 +3,7 @@ package catalogue_test
 import (
 	"bytes"
 	"encoding/gob"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -62,6 +63,26 @@ func TestChangesOfFieldsThatAreIncompatible(t *testing.T) {
 		}},
 		"another type": {struct{ A string }{}, struct{ A int }{}, []string{
 			`the field "A" was string and is integer (int64): stored events have the former type, which cannot be decoded or has another meaning. ` +
+				`To fix it, restore the type, or ` + newVersion,
+		}},
+		"quoted": {struct{ A string }{}, struct {
+			A int `json:",string"`
+		}{}, []string{
+			`the field "A" was string and is string (int64): stored events have the former type, which cannot be decoded or has another meaning. ` +
+				`To fix it, restore the type, or ` + newVersion,
+		}},
+		"not quoted": {struct {
+			A int8 `json:",string"`
+		}{}, struct{ A int }{}, []string{
+			`the field "A" was string (int8) and is integer (int64): stored events have the former type, which cannot be decoded or has another meaning. ` +
+				`To fix it, restore the type, or ` + newVersion,
+		}},
+		"text": {struct{ A string }{}, struct{ A netip.Addr }{}, []string{
+			`the field "A" was string and is string (text): stored events have the former type, which cannot be decoded or has another meaning. ` +
+				`To fix it, restore the type, or ` + newVersion,
+		}},
+		"keys": {struct{ A map[string]int }{}, struct{ A map[netip.Addr]int }{}, []string{
+			`the field "A" was map and is map with the keys text: stored events have the former type, which cannot be decoded or has another meaning. ` +
 				`To fix it, restore the type, or ` + newVersion,
 		}},
 		"no null": {struct{ A *string }{}, struct{ A string }{}, []string{

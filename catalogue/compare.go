@@ -137,6 +137,8 @@ func reads(from, to string) bool {
 		return to == "string"
 	case strings.HasPrefix(from, "array"):
 		return to == "array"
+	case strings.HasPrefix(from, "map"):
+		return to == "map"
 	}
 	return from == "object" && to == "map"
 }
@@ -248,7 +250,7 @@ func kindText(s *schema) string {
 		case one == "object" && s.AdditionalProperties != nil:
 			one = "map"
 			if s.PropertyNames != nil {
-				one += " with the keys " + s.PropertyNames.Pattern
+				one += " with the keys " + cmp.Or(s.PropertyNames.Pattern, s.PropertyNames.Format)
 			}
 		case cmp.Or(s.Format, s.ContentEncoding) != "":
 			one += " (" + cmp.Or(s.Format, s.ContentEncoding) + ")"
@@ -261,10 +263,12 @@ func kindText(s *schema) string {
 	return strings.Join(texts, " or ")
 }
 
-// widens reports whether each integer of an old format is one of the new format.
+// widens reports whether each number of an old format is one of the new format.
 func widens(old, current *schema) bool {
 	from, to := bits(old.Format), bits(current.Format)
 	switch {
+	case slices.Contains(old.Type, "string") != slices.Contains(current.Type, "string"):
+		return false // one of them is quoted
 	case from.size == 0 || to.size == 0:
 		return old.Format == "float" && current.Format == "double"
 	case from.unsigned && !to.unsigned:

@@ -43,6 +43,7 @@ func TestReadingOldPayloadsAsOtherTypes(t *testing.T) {
 	t.Parallel()
 	list := func(items *schema) *schema { return &schema{Type: kinds{"array", null}, Items: items} }
 	text, whole := &schema{Type: kinds{"string"}}, &schema{Type: kinds{"integer"}, Format: "int64"}
+	byNumber := &schema{Type: kinds{"object"}, AdditionalProperties: text, PropertyNames: &schema{Pattern: "^-?[0-9]+$"}}
 	two := 2
 	for name, test := range map[string]struct {
 		before, as *schema
@@ -53,6 +54,10 @@ func TestReadingOldPayloadsAsOtherTypes(t *testing.T) {
 		"an integer as a number": {whole, &schema{Type: kinds{"number"}, Format: "double"}, nil},
 		"a number as an integer": {&schema{Type: kinds{"number"}, Format: "double"}, whole, []diff{{retyped, "", "number (double)", "integer (int64)"}}},
 		"a float as any number":  {&schema{Type: kinds{"number"}, Format: "double"}, &schema{Type: kinds{"number"}}, nil},
+		"a quoted integer":       {&schema{Type: kinds{"string"}, Format: "int32"}, &schema{Type: kinds{"string"}, Format: "int64"}, nil},
+		"its text":               {&schema{Type: kinds{"string"}, Format: "int32"}, text, nil},
+		"a map by integers":      {byNumber, &schema{Type: kinds{"object"}, AdditionalProperties: text}, nil},
+		"and its values":         {byNumber, &schema{Type: kinds{"object"}, AdditionalProperties: whole}, []diff{{retyped, "{}", "string", "integer (int64)"}}},
 		"an array as a list":     {&schema{Type: kinds{"array"}, Items: text, MinItems: &two, MaxItems: &two}, list(text), []diff{{kind: nowNull}}},
 		"elements":               {&schema{Type: kinds{"array"}, Items: text, MinItems: &two, MaxItems: &two}, list(whole), []diff{{kind: nowNull}, {retyped, "[]", "string", "integer (int64)"}}},
 		"null":                   {&schema{Type: kinds{"string", null}, Format: "date-time"}, text, []diff{{kind: nowNotNull}}},

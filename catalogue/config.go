@@ -24,7 +24,8 @@ type Config struct {
 
 	// As describes types that encode themselves as another type. A key is a Go type with the method
 	// MarshalJSON, and its value is a Go type with the same JSON. Without an entry, a type with
-	// MarshalText is a string, and a type with MarshalJSON can be any JSON.
+	// MarshalText is a string of the format "text", and a type with MarshalJSON can be any JSON. A
+	// change from one such type to another is not noticed.
 	As map[reflect.Type]reflect.Type
 }
 

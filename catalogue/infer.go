@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"math/big"
@@ -13,6 +14,10 @@ var (
 	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
+
+// textFormat is the format of strings that the method UnmarshalText of a type decodes. It may
+// refuse other strings.
+const textFormat = "text"
 
 // known are types of the standard library that encode themselves.
 var known = map[reflect.Type]schema{
@@ -81,7 +86,7 @@ func (in *inference) of(t reflect.Type, addressable bool, path string) (*schema,
 		return &schema{Description: "Encoded by the method MarshalJSON of " + t.String() + "."}, nil
 	}
 	if calls(t, textMarshaler, addressable) {
-		s := &schema{Type: kinds{"string"}}
+		s := &schema{Type: kinds{"string"}, Format: textFormat}
 		if t.Kind() == reflect.Interface {
 			return nullable(s), nil
 		}
@@ -176,7 +181,9 @@ func (in *inference) object(t reflect.Type, path string) (*schema, error) {
 	}
 	s := &schema{Type: kinds{"object", null}, AdditionalProperties: values}
 	switch key := t.Key(); {
-	case key.Kind() == reflect.String, key.Implements(textMarshaler):
+	case key.Kind() == reflect.String:
+	case key.Implements(textMarshaler):
+		s.PropertyNames = &schema{Format: textFormat}
 	case key.Kind() >= reflect.Int && key.Kind() <= reflect.Int64:
 		s.PropertyNames = &schema{Pattern: "^-?[0-9]+$"}
 	case key.Kind() >= reflect.Uint && key.Kind() <= reflect.Uintptr:
@@ -216,16 +223,25 @@ func (in *inference) fields(t reflect.Type, addressable bool, path string) (*sch
 }
 
 func (in *inference) field(f field, addressable bool, path string) (*schema, error) {
-	_, replaced := in.as[f.t]
 	of, err := in.of(f.t, addressable, path)
-	if err != nil || !f.quoted || replaced || calls(f.t, jsonMarshaler, addressable) || calls(f.t, textMarshaler, addressable) {
+	if err != nil || !f.quoted || in.replaces(f.t) || calls(f.t, jsonMarshaler, addressable) || calls(f.t, textMarshaler, addressable) {
 		return of, err
 	}
-	quoted := &schema{Type: kinds{"string"}, Description: of.Description}
+	// The format is that of the value in the string, which is not any string.
+	quoted := &schema{Type: kinds{"string"}, Format: cmp.Or(of.Format, of.Type[0]), Description: of.Description}
 	if of.allowsNull() {
 		return nullable(quoted), nil
 	}
 	return quoted, nil
+}
+
+// replaces reports whether another type describes a type or that to which it points.
+func (in *inference) replaces(t reflect.Type) bool {
+	_, ok := in.as[t]
+	if !ok && t.Kind() == reflect.Pointer {
+		_, ok = in.as[t.Elem()]
+	}
+	return ok
 }
 
 // calls reports whether encoding/json calls a method of a type.

@@ -303,7 +303,7 @@ func TestSchemasDescribeTypes(t *testing.T) {
 		{struct{ N uint8 }{}, `{"type":"object","properties":{"N":{"type":"integer","format":"uint8","minimum":0}},"required":["N"]}`},
 		{struct {
 			N int `json:"n,string"`
-		}{}, `{"type":"object","properties":{"n":{"type":"string"}},"required":["n"]}`},
+		}{}, `{"type":"object","properties":{"n":{"type":"string","format":"int64"}},"required":["n"]}`},
 		{struct {
 			Text string `json:",omitempty" description:"A text."`
 		}{}, `{"type":"object","properties":{"Text":{"description":"A text.","type":"string"}}}`},
@@ -311,6 +311,11 @@ func TestSchemasDescribeTypes(t *testing.T) {
 		{struct{ D time.Duration }{}, `{"type":"object","properties":{"D":{"description":"A duration in nanoseconds.","type":"integer","format":"int64"}},"required":["D"]}`},
 		{struct{ B []byte }{}, `{"type":"object","properties":{"B":{"type":["string","null"],"contentEncoding":"base64"}}}`},
 		{struct{ M map[int]bool }{}, `{"type":"object","properties":{"M":{"type":["object","null"],"propertyNames":{"pattern":"^-?[0-9]+$"},"additionalProperties":{"type":"boolean"}}}}`},
+		{struct {
+			P *bool `json:",string"`
+		}{}, `{"type":"object","properties":{"P":{"type":["string","null"],"format":"boolean"}}}`},
+		{struct{ A netip.Addr }{}, `{"type":"object","properties":{"A":{"type":"string","format":"text"}},"required":["A"]}`},
+		{struct{ M map[netip.Addr]bool }{}, `{"type":"object","properties":{"M":{"type":["object","null"],"propertyNames":{"format":"text"},"additionalProperties":{"type":"boolean"}}}}`},
 		{struct{ P *string }{}, `{"type":"object","properties":{"P":{"type":["string","null"]}}}`},
 		{struct{ A [2]any }{}, `{"type":"object","properties":{"A":{"type":"array","items":{},"minItems":2,"maxItems":2}},"required":["A"]}`},
 		{struct{ M money }{}, `{"type":"object","properties":{"M":{"description":"Encoded by the method MarshalJSON of catalogue.money."}}}`},
@@ -318,7 +323,7 @@ func TestSchemasDescribeTypes(t *testing.T) {
 		{node{}, `{"type":"object","properties":{"value":{"type":"integer","format":"int64"},"left":{"anyOf":[{"$ref":"#"},{"type":"null"}]},` +
 			`"rest":{"type":["array","null"],"items":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}},"required":["value"]}`},
 		{struct{ N batch[colour] }{}, `{"type":"object","properties":{"N":{"$ref":"#/$defs/batch_catalogue.colour"}},"required":["N"],"$defs":{"batch_catalogue.colour":` +
-			`{"type":"object","properties":{"items":{"type":["array","null"],"items":{"type":"string"}},"next":{"type":"string"}},"required":["next"]}}}`},
+			`{"type":"object","properties":{"items":{"type":["array","null"],"items":{"type":"string"}},"next":{"type":"string","format":"uint64"}},"required":["next"]}}}`},
 		{struct{ T tree }{}, `{"type":"object","properties":{"T":{"$ref":"#/$defs/tree"}},"$defs":{"tree":{"type":["array","null"],"items":{"$ref":"#/$defs/tree"}}}}`},
 		{Base{}, `{"type":"object","properties":{"id":{"type":"string"},"Note":{"type":["string","null"]},"note":{"type":["string","null"]}},"required":["id"]}`},
 	} {

@@ -44,7 +44,8 @@ type Index struct {
 	SortType types.ScalarAttributeType
 	// Attributes are those that the index holds besides its keys and those of the table. A change
 	// of other attributes does not cost a write to the index. Default: all attributes. A list that
-	// is empty and not nil means none.
+	// is empty and not nil means none. With a list, an index whose keys are all keys of the table
+	// also shows the rows of [Rows] that hold only a position: a [Reader] cannot tell them apart.
 	Attributes []string
 }
 
@@ -103,6 +104,8 @@ func (t Table) validate() error {
 			return &ConfigError{what + "is declared twice"}
 		case isReserved(index.PartitionKey) || isReserved(index.SortKey):
 			return &ConfigError{what + "has a key whose name is reserved"}
+		case slices.ContainsFunc(index.Attributes, isReserved):
+			return &ConfigError{what + "has an attribute whose name is reserved"}
 		case !slices.Contains([]types.ScalarAttributeType{"", types.ScalarAttributeTypeS, types.ScalarAttributeTypeN}, index.SortType):
 			return &ConfigError{fmt.Sprintf("%shas the SortType %q: use S or N", what, index.SortType)}
 		}

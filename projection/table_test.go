@@ -118,6 +118,7 @@ func TestAnIndexIsDeclaredWithANameAndKeys(t *testing.T) {
 		"no key":        {{Name: "by-a"}},
 		"one name":      {{Name: "by-a", PartitionKey: "a"}, {Name: "by-a", PartitionKey: "b"}},
 		"reserved":      {{Name: "by-a", PartitionKey: "a", SortKey: "millrace_number"}},
+		"reserved too":  {{Name: "by-a", PartitionKey: "a", Attributes: []string{"millrace_group"}}},
 		"a binary key":  {{Name: "by-a", PartitionKey: "a", SortKey: "b", SortType: types.ScalarAttributeTypeB}},
 		"key of table":  {{Name: "by-a", PartitionKey: "a", SortKey: "id", SortType: types.ScalarAttributeTypeN}},
 		"other indexes": {{Name: "by-a", PartitionKey: "a", SortKey: "b"}, {Name: "by-b", PartitionKey: "a", SortKey: "b", SortType: types.ScalarAttributeTypeN}},
