@@ -85,11 +85,14 @@ func (p Personal) open(ctx context.Context, client journal.Client, c *Config) (*
 //
 // After an error call Forget again, which costs a write unit, and two read units for each group.
 //
-// Errors: [*ConfigError] if the type is not one of Config.Personal; the errors of
+// Errors: [*ConfigError] if the type is not one of Config.Personal, or version is 0; the errors of
 // groups.Groups.WaitApplied and of encrypt.Encryption.Destroy.
 func (a *App) Forget(ctx context.Context, id aggregate.ID, version uint64, others ...string) error {
-	if !slices.Contains(a.config.Personal.Types, id.Type) {
+	switch {
+	case !slices.Contains(a.config.Personal.Types, id.Type):
 		return &ConfigError{"Personal.Types", fmt.Sprintf("lack %q, so %s has no key to destroy", id.Type, id)}
+	case version == 0:
+		return &ConfigError{"version", fmt.Sprintf("of %s is 0; pass the version after the event that tells read models to delete the data", id)}
 	}
 	waited := map[string]bool{}
 	for {

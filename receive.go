@@ -3,10 +3,12 @@ package millrace
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/receive"
 )
@@ -50,10 +52,8 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	if config.Topic == "" {
 		config.Topic = g.Name + "-inbox"
 	}
-	for _, d := range a.definitions {
-		if d.Type() == config.Topic {
-			return nil, &ConfigError{"Inbox.Receive.Topic", fmt.Sprintf("is %q, the type of a definition; received messages are removed after a time, so give them a topic of their own", d.Type())}
-		}
+	if other := a.usesTopic(config.Topic); other != "" {
+		return nil, &ConfigError{"Inbox.Receive.Topic", fmt.Sprintf("is %q, %s; give the messages of each group a topic of their own", config.Topic, other)}
 	}
 	p, err := publisher.NewPublisher(publisher.Config{Journal: a.journal, Streams: inboxStreams, Queues: []string{config.Topic}}, a.config.Logger)
 	if err != nil {
@@ -80,6 +80,19 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	a.publishers, a.inboxes = append(a.publishers, p), append(a.inboxes, config.Topic)
 	a.addComponent(g.Name, inbox)
 	return inbox, nil
+}
+
+// usesTopic says what else uses a topic of the journal. It is empty if nothing does.
+func (a *App) usesTopic(topic string) string {
+	switch {
+	case topic == a.config.CommandTopic:
+		return "Config.CommandTopic"
+	case slices.Contains(a.inboxes, topic):
+		return "the topic of another inbox"
+	case slices.ContainsFunc(a.definitions, func(d aggregate.AnyDefinition) bool { return d.Type() == topic }):
+		return "the type of a definition"
+	}
+	return ""
 }
 
 // inboxStreams is the number of streams for messages without a key, so that as many of them are

@@ -57,6 +57,25 @@ func TestAnAppReceivesMessagesOnceEach(t *testing.T) {
 	require.NoError(t, broker.Close())
 }
 
+// Each group on a topic gets all of its messages, and would retry those of others again and again.
+func TestEachInboxHasATopicOfItsOwn(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	receiveTo := func(group, topic string) error {
+		_, err := app.Receive(millrace.Group{Name: group, Topics: []string{"payments"}},
+			millrace.Inbox{Subscriber: gochannel.NewGoChannel(gochannel.Config{}, nil), Receive: receive.Config{Topic: topic}},
+			command.Handler("paid", repo, func(c *Paid) (string, aggregate.Decision[order]) { return c.Order, place(c.Item) }))
+		return err
+	}
+	require.NoError(t, receiveTo("payments", ""))
+	require.ErrorContains(t, receiveTo("others", "payments-inbox"), "the topic of another inbox")
+	require.ErrorContains(t, receiveTo("others", "commands"), "Config.CommandTopic")
+	require.ErrorContains(t, receiveTo("others", "order"), "the type of a definition")
+	require.NoError(t, receiveTo("others", ""))
+}
+
 // TestAMessageThatCannotBeHandledHoldsUpOnlyItsKey covers a message that is no JSON. Without the
 // inbox, the broker would deliver it again and again at full speed.
 func TestAMessageThatCannotBeHandledHoldsUpOnlyItsKey(t *testing.T) {

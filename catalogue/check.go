@@ -162,7 +162,7 @@ func (c *check) payload(old *entry, diffs []diff, payloads, version string) {
 			}
 			c.breaks(old, d.field, fmt.Sprintf("%s was %s and is %s", field, d.old, d.new), why, "restore the type, or "+version)
 		case nowNotNull:
-			c.breaks(old, d.field, field+" does not allow null any more", payloads+" may have null, which is read as the zero value",
+			c.breaks(old, d.field, field+" does not allow null any more", payloads+" may have null, which is refused or read as the zero value",
 				"restore the pointer, or "+version)
 		}
 	}

@@ -86,7 +86,7 @@ func TestChangesOfFieldsThatAreIncompatible(t *testing.T) {
 				`To fix it, restore the type, or ` + newVersion,
 		}},
 		"no null": {struct{ A *string }{}, struct{ A string }{}, []string{
-			`the field "A" does not allow null any more: stored events may have null, which is read as the zero value. To fix it, restore the pointer, or ` + newVersion,
+			`the field "A" does not allow null any more: stored events may have null, which is refused or read as the zero value. To fix it, restore the pointer, or ` + newVersion,
 		}},
 		"nested": {struct{ Lines []line }{}, struct{ Lines []struct{} }{}, []string{
 			`the field "Lines[].name" was removed: stored events have it, and consumers that read it find nothing. To fix it, restore the field, accept the change if no program reads it, or ` + newVersion,
@@ -133,7 +133,7 @@ func TestTypesThatStoredValuesDoNotFit(t *testing.T) {
 		"anything":                  {struct{ A string }{}, struct{ A any }{}, []string{`the field "A" was string and is any JSON`}},
 		"the elements of a list":    {struct{ A []string }{}, struct{ A []int }{}, []string{`the field "A[]" was string and is integer (int64)`}},
 		"the values of a map":       {struct{ A map[string]string }{}, struct{ A map[string]int }{}, []string{`the field "A{}" was string and is integer (int64)`}},
-		"the keys of a map":         {struct{ A map[string]int }{}, struct{ A map[int]int }{}, []string{`the field "A" was map and is map with the keys ^-?[0-9]+$`}},
+		"the keys of a map":         {struct{ A map[string]int }{}, struct{ A map[int]int }{}, []string{`the field "A" was map and is map with the keys int64`}},
 		"the length of an array":    {struct{ A [2]int }{}, struct{ A [3]int }{}, []string{`the field "A" was array of 2 and is array of 3`}},
 		"an array":                  {struct{ A []int }{}, struct{ A [3]int }{}, []string{`the field "A" was array and is array of 3`}},
 		"a struct instead of a map": {struct{ A map[string]int }{}, struct{ A struct{} }{}, []string{`the field "A" was map and is object`}},
@@ -148,11 +148,14 @@ func TestTypesThatStoredValuesDoNotFit(t *testing.T) {
 			A string `json:",omitempty"`
 		}{}, nil},
 		"another order": {struct{ A, B string }{}, struct{ B, A string }{}, nil},
-		"a value in place of a pointer that was omitted": {struct {
-			A *string `json:",omitempty"`
-		}{}, struct {
+		"a value in place of a pointer that was written as null": {struct{ A *string }{}, struct {
 			A string `json:",omitzero"`
+		}{}, []string{`the field "A" does not allow null any more`}},
+		"a value that reads null": {struct{ A *time.Time }{}, struct {
+			A time.Time `json:",omitzero"`
 		}{}, nil},
+		"smaller keys": {struct{ A map[uint64]int }{}, struct{ A map[uint8]int }{}, []string{`the field "A" was map with the keys uint64 and is map with the keys uint8`}},
+		"larger keys":  {struct{ A map[int8]int }{}, struct{ A map[int64]int }{}, nil},
 		"elements without null": {struct{ A []*string }{}, struct {
 			A []string `json:",omitzero"`
 		}{}, []string{`the field "A[]" does not allow null any more`}},

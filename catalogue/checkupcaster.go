@@ -80,7 +80,7 @@ func (c *check) reads(old, form, read *entry) {
 			c.breaks(old, d.field, "its upcaster reads "+field+" as "+d.new, "stored events have "+d.old,
 				"read it with the type that stored events have")
 		case nowNotNull:
-			c.breaks(old, d.field, "its upcaster reads "+field+" as a type without null", "stored events may have null, which is read as the zero value",
+			c.breaks(old, d.field, "its upcaster reads "+field+" as a type without null", "stored events may have null, which is refused or read as the zero value",
 				"read it as a pointer")
 		}
 	}

@@ -63,6 +63,14 @@ func TestAnUpcasterReadsWhatIsStored(t *testing.T) {
 	assert.Empty(t, d.Incompatible)
 }
 
+func TestAnUpcasterMustAcceptAStoredNull(t *testing.T) {
+	t.Parallel()
+	before := placedAs(struct{ Customer *string }{})
+	assert.Equal(t, []string{`its upcaster reads the field "Customer" as a type without null`},
+		whats(compare(t, before, upcastOf(struct{ Customer string }{})).Incompatible))
+	assert.Empty(t, compare(t, before, upcastOf(struct{ Customer *string }{})).Incompatible)
+}
+
 func TestAnotherResultOfAnUpcasterIsNoted(t *testing.T) {
 	t.Parallel()
 	dropped := compare(t, configOf(define(placed{}, paid{})), configOf(define(placed{}).WithUpcasters(aggregate.Drop("order.paid.v1"))))

@@ -199,15 +199,22 @@ func (c *comparison) fields(path string, old, current *schema) {
 }
 
 // field compares a field of two objects. If it is not required, null is the same as a missing
-// field.
+// field, unless the type refuses null.
 func (c *comparison) field(path string, old, current *schema, required bool) {
 	begin := len(c.diffs)
 	c.compare(path, old, current)
-	if required {
+	if of, _ := resolve(c.newRoot, current); required || refusesNull(of) {
 		return
 	}
 	of := slices.DeleteFunc(c.diffs[begin:], func(d diff) bool { return d.kind == nowNotNull && d.field == path })
 	c.diffs = c.diffs[:begin+len(of)]
+}
+
+// refusesNull reports whether aggregate.JSON returns an error for a null where a schema does not
+// allow it. Types that decode themselves do not.
+func refusesNull(s *schema) bool {
+	bySelf := s.Format == textFormat || s.Format == timeFormat || s.Format == "" && slices.Contains(s.Type, "integer")
+	return !bySelf
 }
 
 // find returns the property of a name. As in encoding/json, one whose name differs in its case is
@@ -250,7 +257,7 @@ func kindText(s *schema) string {
 		case one == "object" && s.AdditionalProperties != nil:
 			one = "map"
 			if s.PropertyNames != nil {
-				one += " with the keys " + cmp.Or(s.PropertyNames.Pattern, s.PropertyNames.Format)
+				one += " with the keys " + s.PropertyNames.Format
 			}
 		case cmp.Or(s.Format, s.ContentEncoding) != "":
 			one += " (" + cmp.Or(s.Format, s.ContentEncoding) + ")"
@@ -265,6 +272,9 @@ func kindText(s *schema) string {
 
 // widens reports whether each number of an old format is one of the new format.
 func widens(old, current *schema) bool {
+	if old.PropertyNames != nil && current.PropertyNames != nil {
+		old, current = old.PropertyNames, current.PropertyNames
+	}
 	from, to := bits(old.Format), bits(current.Format)
 	switch {
 	case slices.Contains(old.Type, "string") != slices.Contains(current.Type, "string"):

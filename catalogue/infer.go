@@ -19,9 +19,12 @@ var (
 // refuse other strings.
 const textFormat = "text"
 
+// timeFormat is the format of time.Time.
+const timeFormat = "date-time"
+
 // known are types of the standard library that encode themselves.
 var known = map[reflect.Type]schema{
-	reflect.TypeFor[time.Time]():       {Type: kinds{"string"}, Format: "date-time"},
+	reflect.TypeFor[time.Time]():       {Type: kinds{"string"}, Format: timeFormat},
 	reflect.TypeFor[json.RawMessage](): {},
 	reflect.TypeFor[json.Number]():     {Type: kinds{"number"}},
 	reflect.TypeFor[big.Int]():         {Type: kinds{"integer"}},
@@ -185,9 +188,9 @@ func (in *inference) object(t reflect.Type, path string) (*schema, error) {
 	case key.Implements(textMarshaler):
 		s.PropertyNames = &schema{Format: textFormat}
 	case key.Kind() >= reflect.Int && key.Kind() <= reflect.Int64:
-		s.PropertyNames = &schema{Pattern: "^-?[0-9]+$"}
+		s.PropertyNames = &schema{Pattern: "^-?[0-9]+$", Format: formats[key.Kind()]}
 	case key.Kind() >= reflect.Uint && key.Kind() <= reflect.Uintptr:
-		s.PropertyNames = &schema{Pattern: "^[0-9]+$"}
+		s.PropertyNames = &schema{Pattern: "^[0-9]+$", Format: formats[key.Kind()]}
 	default:
 		return nil, &TypeError{Field: path, GoType: t, Reason: "JSON cannot hold its keys: use strings, integers, or a type with the method MarshalText"}
 	}

@@ -310,7 +310,7 @@ func TestSchemasDescribeTypes(t *testing.T) {
 		{struct{ At time.Time }{}, `{"type":"object","properties":{"At":{"type":"string","format":"date-time"}},"required":["At"]}`},
 		{struct{ D time.Duration }{}, `{"type":"object","properties":{"D":{"description":"A duration in nanoseconds.","type":"integer","format":"int64"}},"required":["D"]}`},
 		{struct{ B []byte }{}, `{"type":"object","properties":{"B":{"type":["string","null"],"contentEncoding":"base64"}}}`},
-		{struct{ M map[int]bool }{}, `{"type":"object","properties":{"M":{"type":["object","null"],"propertyNames":{"pattern":"^-?[0-9]+$"},"additionalProperties":{"type":"boolean"}}}}`},
+		{struct{ M map[int]bool }{}, `{"type":"object","properties":{"M":{"type":["object","null"],"propertyNames":{"format":"int64","pattern":"^-?[0-9]+$"},"additionalProperties":{"type":"boolean"}}}}`},
 		{struct {
 			P *bool `json:",string"`
 		}{}, `{"type":"object","properties":{"P":{"type":["string","null"],"format":"boolean"}}}`},
