@@ -96,7 +96,7 @@ func (a *App) Forget(ctx context.Context, id aggregate.ID, version uint64, other
 	}
 	waited := map[string]bool{}
 	for {
-		handling, err := a.groupsOf(ctx, id.Type)
+		handling, err := a.allGroupsOf(ctx, id.Type)
 		if err != nil {
 			return fmt.Errorf("forget %s: %w", id, err)
 		}
@@ -117,14 +117,10 @@ func (a *App) Forget(ctx context.Context, id aggregate.ID, version uint64, other
 	return nil
 }
 
-// groupsOf returns the consumer groups of the App that handle a topic, with those of the live
+// allGroupsOf returns the consumer groups of the App that handle a topic, with those of the live
 // generations of its read models.
-func (a *App) groupsOf(ctx context.Context, topic string) (all []string, err error) {
-	for group, topics := range a.topicsOf {
-		if slices.Contains(topics, topic) {
-			all = append(all, group)
-		}
-	}
+func (a *App) allGroupsOf(ctx context.Context, topic string) (all []string, err error) {
+	all = a.groupsOf(topic)
 	for _, model := range a.readModels {
 		if !slices.Contains(model.topics, topic) {
 			continue

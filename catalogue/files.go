@@ -73,11 +73,7 @@ func (a about) versioned() string { return fmt.Sprintf("%s.v%d", a.Message, a.Ve
 func (c *Catalogue) Files() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, e := range c.all() {
-		data, err := document(c.standalone(e))
-		if err != nil {
-			return nil, fmt.Errorf("catalogue: encode the schema of %s: %w", e.about, err)
-		}
-		files[e.file] = data
+		files[e.file] = e.document
 	}
 	data, err := document(c.asyncAPI())
 	if err != nil {
@@ -163,7 +159,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 			}
 			name = filepath.ToSlash(name)
 			text := string(data)
-			if name == indexFile || name == asyncAPIFile || strings.HasSuffix(name, ".json") || strings.Contains(text, generatedMark) {
+			if name == asyncAPIFile || strings.HasSuffix(name, ".json") || strings.Contains(text, generatedMark) {
 				// Git may have changed the ends of lines.
 				files[name] = []byte(strings.ReplaceAll(text, "\r\n", "\n"))
 			}

@@ -1,5 +1,5 @@
 // Package receive takes messages of another Pub/Sub into the journal, where a consumer group
-// handles them: in order, with failure policies, and in sight of operators. It is an inbox.
+// handles them: in order, with failure policies, and visible to operators. It is an inbox.
 //
 //	in, err := receive.New(receive.Config{
 //		Publisher: p, Topic: "payments-inbox",

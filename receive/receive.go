@@ -41,10 +41,10 @@ type Receiver struct {
 	byID   bool // Config.ID was set
 	logger watermill.LoggerAdapter
 
-	unknown                  sync.Map     // names that were reported
-	reported                 atomic.Int64 // number of these
-	failures                 atomic.Int64 // in a row
-	stored, ignored, refused atomic.Uint64
+	unknown                 sync.Map     // names that were reported
+	reported                atomic.Int64 // number of these
+	failures                atomic.Int64 // in a row
+	stored, ignored, failed atomic.Uint64
 }
 
 // Stats counts the work of a [Receiver] since it was made.
@@ -69,7 +69,7 @@ func New(config Config, logger watermill.LoggerAdapter) (*Receiver, error) {
 
 // Stats returns the current counts.
 func (r *Receiver) Stats() Stats {
-	return Stats{Stored: r.stored.Load(), Ignored: r.ignored.Load(), Failed: r.refused.Load()}
+	return Stats{Stored: r.stored.Load(), Ignored: r.ignored.Load(), Failed: r.failed.Load()}
 }
 
 // Topic returns Config.Topic.
@@ -84,8 +84,8 @@ func (r *Receiver) Topic() string { return r.config.Topic }
 func (r *Receiver) Handle(msg *message.Message) error {
 	err := r.store(msg)
 	if err != nil {
-		r.refused.Add(1)
-		err = r.bury(msg, err)
+		r.failed.Add(1)
+		err = r.reject(msg, err)
 	}
 	if err == nil {
 		r.failures.Store(0)
@@ -98,9 +98,9 @@ func (r *Receiver) Handle(msg *message.Message) error {
 	return err
 }
 
-// bury passes a message that can never be stored to Config.DeadLetter. It returns nil if that has
+// reject passes a message that can never be stored to Config.DeadLetter. It returns nil if that has
 // taken it, and the reason with the error of DeadLetter otherwise.
-func (r *Receiver) bury(msg *message.Message, reason error) error {
+func (r *Receiver) reject(msg *message.Message, reason error) error {
 	never := errors.Is(reason, ErrNoID) || errors.Is(reason, ErrUndecodable) || errors.As(reason, new(*publisher.MessageError)) ||
 		// These are about the stream of its key.
 		errors.Is(reason, journal.ErrKeyDestroyed) || errors.As(reason, new(*journal.DeletedError))
