@@ -13,11 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/receive"
 )
 
-// Inbox configures [App.Receive].
+// Inbox configures [App.Receive]. Subscriber and Topics are required.
 type Inbox struct {
 	// Subscriber receives the messages of the other Pub/Sub. The App does not close it: close it
 	// after [App.Run].
 	Subscriber message.Subscriber
+	// Topics are those of the other Pub/Sub.
+	Topics []string
 	// Marshaler decodes the messages, and names the commands. Default: cqrs.JSONMarshaler with the
 	// names of publisher.EventName.
 	Marshaler cqrs.CommandEventMarshaler
@@ -27,10 +29,10 @@ type Inbox struct {
 	Receive receive.Config
 }
 
-// Receive handles messages of another Pub/Sub as commands, each once. The group's topics are those
-// of the other Pub/Sub. The App stores each message in the journal (package receive), and acks it.
-// The handlers then get the stored messages in the consumer group, with its failure policies:
-// Group.Subscriber configures it. Package command makes such handlers.
+// Receive handles messages of another Pub/Sub as commands, each once. The App stores each message
+// in the journal (package receive), and acks it. The handlers then get the stored messages in the
+// consumer group, with its failure policies: Group.Subscriber configures it, and Group.Topics is
+// empty. Package command makes such handlers.
 //
 // Messages that were handled are removed after Config.CommandRetention. A message without a handler
 // is stored, and delivered again until a process handles it, unless Inbox.Receive.IgnoreUnknown is
@@ -38,19 +40,20 @@ type Inbox struct {
 //
 // Errors: those of [App.HandleCommands] and of receive.New.
 func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*receive.Receiver, error) {
-	if in.Subscriber == nil {
-		return nil, &ConfigError{"Inbox.Subscriber", fmt.Sprintf("of group %q is nil; pass the subscriber of the other Pub/Sub", g.Name)}
+	if err := in.validate(g); err != nil {
+		return nil, err
 	}
 	if in.Marshaler == nil {
 		in.Marshaler = cqrs.JSONMarshaler{GenerateName: publisher.EventName}
 	}
 	names, err := commandNames(g, in.Marshaler, handlers)
-	if err := errors.Join(a.checkNotStarted(), g.validate(), err); err != nil {
-		return nil, err
-	}
 	config := in.Receive
 	if config.Topic == "" {
 		config.Topic = g.Name + "-inbox"
+	}
+	g.Topics = []string{config.Topic}
+	if err := errors.Join(a.checkNotStarted(), g.validate(), err); err != nil {
+		return nil, err
 	}
 	if other := a.usesTopic(config.Topic); other != "" {
 		return nil, &ConfigError{"Inbox.Receive.Topic", fmt.Sprintf("is %q, %s; give the messages of each group a topic of their own", config.Topic, other)}
@@ -70,16 +73,32 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	if err != nil {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
 	}
-	stored := Group{Name: g.Name, Topics: []string{config.Topic}, Subscriber: g.Subscriber}
-	if err := a.dispatch(stored, in.Marshaler, handlers); err != nil {
+	if err := a.dispatch(g, in.Marshaler, handlers); err != nil {
 		return nil, err
 	}
-	for _, topic := range g.Topics {
+	for _, topic := range in.Topics {
 		a.router.AddConsumerHandler("receive "+g.handlerName(topic), topic, kept{in.Subscriber}, inbox.Handle)
 	}
 	a.publishers, a.inboxes = append(a.publishers, p), append(a.inboxes, config.Topic)
 	a.addComponent(g.Name, inbox)
 	return inbox, nil
+}
+
+func (in Inbox) validate(g Group) error {
+	switch {
+	case in.Subscriber == nil:
+		return &ConfigError{"Inbox.Subscriber", fmt.Sprintf("of group %q is nil; pass the subscriber of the other Pub/Sub", g.Name)}
+	case len(in.Topics) == 0 || slices.Contains(in.Topics, ""):
+		return &ConfigError{"Inbox.Topics", fmt.Sprintf("of group %q is empty or has an empty one; name the topics of the other Pub/Sub", g.Name)}
+	case len(g.Topics) > 0:
+		return &ConfigError{"Group.Topics", fmt.Sprintf("of group %q are set; name the topics of the other Pub/Sub in Inbox.Topics", g.Name)}
+	}
+	for i, topic := range in.Topics {
+		if slices.Contains(in.Topics[:i], topic) {
+			return &ConfigError{"Inbox.Topics", fmt.Sprintf("of group %q has %q twice; name it once", g.Name, topic)}
+		}
+	}
+	return nil
 }
 
 // usesTopic says what else uses a topic of the journal. It is empty if nothing does.

@@ -37,7 +37,7 @@ func TestAnAppReceivesMessagesOnceEach(t *testing.T) {
 	require.NoError(t, err)
 	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
 	var calls atomic.Int64
-	inbox, err := app.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}}, millrace.Inbox{Subscriber: broker},
+	inbox, err := app.Receive(millrace.Group{Name: "payments"}, millrace.Inbox{Subscriber: broker, Topics: []string{"payments"}},
 		command.Handler("paid", repo, func(c *Paid) (string, aggregate.Decision[order]) {
 			calls.Add(1)
 			return c.Order, place(c.Item)
@@ -64,11 +64,24 @@ func TestEachInboxHasATopicOfItsOwn(t *testing.T) {
 	repo, err := millrace.Repository(app, orders, repository.Config{})
 	require.NoError(t, err)
 	receiveTo := func(group, topic string) error {
-		_, err := app.Receive(millrace.Group{Name: group, Topics: []string{"payments"}},
-			millrace.Inbox{Subscriber: gochannel.NewGoChannel(gochannel.Config{}, nil), Receive: receive.Config{Topic: topic}},
+		_, err := app.Receive(millrace.Group{Name: group},
+			millrace.Inbox{Subscriber: gochannel.NewGoChannel(gochannel.Config{}, nil), Topics: []string{"payments"}, Receive: receive.Config{Topic: topic}},
 			command.Handler("paid", repo, func(c *Paid) (string, aggregate.Decision[order]) { return c.Order, place(c.Item) }))
 		return err
 	}
+	for field, in := range map[string]millrace.Inbox{
+		"Inbox.Subscriber": {Topics: []string{"payments"}},
+		"Inbox.Topics":     {Subscriber: gochannel.NewGoChannel(gochannel.Config{}, nil)},
+	} {
+		_, err := app.Receive(millrace.Group{Name: "payments"}, in)
+		require.ErrorContains(t, err, field)
+	}
+	_, err = app.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}},
+		millrace.Inbox{Subscriber: gochannel.NewGoChannel(gochannel.Config{}, nil), Topics: []string{"payments", "payments"}})
+	require.ErrorContains(t, err, "Group.Topics")
+	_, err = app.Receive(millrace.Group{Name: "payments"},
+		millrace.Inbox{Subscriber: gochannel.NewGoChannel(gochannel.Config{}, nil), Topics: []string{"Payments / 1", "Payments / 1"}})
+	require.ErrorContains(t, err, "twice")
 	require.NoError(t, receiveTo("payments", ""))
 	require.ErrorContains(t, receiveTo("others", "payments-inbox"), "the topic of another inbox")
 	require.ErrorContains(t, receiveTo("others", "commands"), "Config.CommandTopic")
@@ -84,9 +97,9 @@ func TestAMessageThatCannotBeHandledHoldsUpOnlyItsKey(t *testing.T) {
 	repo, err := millrace.Repository(app, orders, repository.Config{})
 	require.NoError(t, err)
 	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
-	_, err = app.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}, Subscriber: func(c *subscriber.Config) {
+	_, err = app.Receive(millrace.Group{Name: "payments", Subscriber: func(c *subscriber.Config) {
 		c.Failures, c.NackResendSleep = subscriber.Park(3), time.Millisecond
-	}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{Key: func(m *message.Message) string { return m.Metadata.Get("key") }}},
+	}}, millrace.Inbox{Subscriber: broker, Topics: []string{"payments"}, Receive: receive.Config{Key: func(m *message.Message) string { return m.Metadata.Get("key") }}},
 		command.Handler("paid", repo, func(c *Paid) (string, aggregate.Decision[order]) { return c.Order, place(c.Item) }))
 	require.NoError(t, err)
 	stop := start(t, app)
@@ -124,7 +137,7 @@ func TestAMessageThatCannotBeDecodedGoesToTheDeadLetters(t *testing.T) {
 	require.NoError(t, err)
 	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
 	dead := make(chan error, 1)
-	inbox, err := app.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{
+	inbox, err := app.Receive(millrace.Group{Name: "payments"}, millrace.Inbox{Subscriber: broker, Topics: []string{"payments"}, Receive: receive.Config{
 		DeadLetter: func(_ *message.Message, reason error) error { dead <- reason; return nil },
 	}}, command.Handler("paid", repo, func(c *Paid) (string, aggregate.Decision[order]) { return c.Order, place(c.Item) }))
 	require.NoError(t, err)
@@ -143,7 +156,7 @@ func TestMessagesOfForeignSystems(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t))
 	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
-	inbox, err := app.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{
+	inbox, err := app.Receive(millrace.Group{Name: "payments"}, millrace.Inbox{Subscriber: broker, Topics: []string{"payments"}, Receive: receive.Config{
 		ID: func(m *message.Message) string { return m.Metadata.Get("offset") }, IgnoreUnknown: true,
 		Pause: time.Millisecond, MaxPause: time.Millisecond,
 	}}, command.Handler("paid", failing{}, func(c *Paid) (string, aggregate.Decision[order]) { return "1", nil }))
