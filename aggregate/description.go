@@ -49,12 +49,8 @@ func (d Definition[S]) Describe() Description {
 	}
 	for _, name := range d.evolution.names {
 		u := d.evolution.byName[name]
-		read := d.Codec()
-		if u.codec != nil {
-			read = u.codec
-		}
 		of.Upcasters = append(of.Upcasters, UpcasterDescription{
-			From: name, To: slices.Clone(u.to), Open: u.open, Splits: u.many, GoType: u.old, Codec: read,
+			From: name, To: slices.Clone(u.to), Open: u.open, Splits: u.many, GoType: u.old, Codec: u.codecOr(d.Codec()),
 		})
 	}
 	return of

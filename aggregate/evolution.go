@@ -61,7 +61,7 @@ func (e *evolution) add(position int, u Upcaster) {
 	}
 	if u.fault != "" {
 		e.problems = append(e.problems, fmt.Sprintf("upcaster of %s: %s", printable.Quote(u.from), u.fault))
-		u.convert = func(_, _ Codec, _ []byte) ([]EncodedEvent, error) { return nil, errors.New(u.fault) }
+		u.convert = func(Codec, codecs, []byte) ([]EncodedEvent, error) { return nil, errors.New(u.fault) }
 	}
 	e.names = append(e.names, u.from)
 	e.byName[u.from] = u
@@ -105,11 +105,7 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 					"add one of the two", printable.Quote(to))
 			}
 		}
-		read := codec
-		if u.codec != nil {
-			read = u.codec
-		}
-		if checker, ok := read.(TypeChecker); ok && u.old != nil {
+		if checker, ok := u.codecOr(codec).(TypeChecker); ok && u.old != nil {
 			old := u.old
 			if old.Kind() != reflect.Pointer {
 				// The codec only has to decode the type, and it decodes into a pointer.
@@ -119,7 +115,10 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 				problem("what it reads, %s: %v", u.old, err)
 			}
 		}
-		if checker, ok := codec.(TypeChecker); ok && u.new != nil && r.events[u.to[0]].form != u.new {
+		if u.new == nil || r.events[u.to[0]].form == u.new {
+			continue
+		}
+		if checker, ok := e.codecOf(u.to[0], codec).(TypeChecker); ok {
 			if err := checker.CheckType(u.new); err != nil {
 				problem("what it returns, %s: %v", u.new, err)
 			}
@@ -129,6 +128,22 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 		problems = append(problems, fmt.Sprintf("%v (%s): let the last return an event type of the definition", errCircle, path(circle)))
 	}
 	return problems
+}
+
+// codecOf returns the codec that decodes events of a type that an upcaster returns: that of the
+// definition, unless an upcaster with a codec of its own reads them.
+func (e *evolution) codecOf(eventType string, codec Codec) Codec {
+	for range e.names { // renames can go in a circle
+		u, upcast := e.byName[eventType]
+		if !upcast || u.old != nil {
+			return u.codecOr(codec)
+		}
+		if u.many || len(u.to) != 1 {
+			break
+		}
+		eventType = u.to[0] // renamed
+	}
+	return codec
 }
 
 // circle finds upcasters that feed each other without end. It knows only the names that they
@@ -217,11 +232,8 @@ func (run *upcasting) convert(event EncodedEvent) error {
 	if slices.Contains(way, event.Type) {
 		return run.fail(event.Type, fmt.Errorf("%w (%s): let the last return an event type of the definition", errCircle, path(run.way)))
 	}
-	read := run.codec
-	if u.codec != nil {
-		read = u.codec
-	}
-	events, err := u.convert(read, run.codec, event.Payload)
+	codecOf := func(eventType string) Codec { return run.evolution.codecOf(eventType, run.codec) }
+	events, err := u.convert(u.codecOr(run.codec), codecOf, event.Payload)
 	if err != nil {
 		return run.fail(event.Type, err)
 	}

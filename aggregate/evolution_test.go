@@ -131,6 +131,24 @@ func TestAnUpcasterReadsWithACodecOfItsOwn(t *testing.T) {
 	assert.Equal(t, 5, state.Balance)
 }
 
+type halved struct{ Halves int }
+
+func (halved) EventType() string { return "account.halved.v1" }
+
+func TestAnUpcasterReadsWhatAnotherOneReturnsWithItsCodec(t *testing.T) {
+	t.Parallel()
+	accounts := Accounts.WithCodec(gobCodec{}).WithUpcasters(
+		aggregate.Upcast("account.halved.v0", func(old struct{ Quarters int }) halved { return halved{old.Quarters / 2} }).WithCodec(aggregate.JSON),
+		aggregate.Rename("account.halved.v1", "account.deposited.v0b"),
+		aggregate.Upcast("account.deposited.v0b", fromHalves).WithCodec(aggregate.JSON),
+	)
+	require.NoError(t, accounts.Validate())
+
+	var state Account
+	require.NoError(t, accounts.Replay(&state, "account.halved.v0", []byte(`{"Quarters":20}`)))
+	assert.Equal(t, 5, state.Balance)
+}
+
 func TestUpcastersTakeAndGivePointers(t *testing.T) {
 	t.Parallel()
 	accounts := Accounts.WithUpcasters(

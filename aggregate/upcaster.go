@@ -22,9 +22,12 @@ type Upcaster struct {
 	old     reflect.Type // the type that the payload is decoded as, nil if it is not decoded
 	new     reflect.Type // the type that is encoded, nil if none is
 	codec   Codec        // reads the payload; nil for the definition's
-	convert func(read, write Codec, payload []byte) ([]EncodedEvent, error)
+	convert func(read Codec, write codecs, payload []byte) ([]EncodedEvent, error)
 	fault   string
 }
+
+// codecs returns the codec that decodes events of a type.
+type codecs func(eventType string) Codec
 
 // Upcast returns an upcaster that converts each stored event of the type from to one current event:
 //
@@ -70,7 +73,7 @@ func Split[Old any, List ~[]New, New interface{ EventType() string }](from strin
 		}
 		u.new, u.to = t, []string{name}
 	}
-	u.convert = func(read, write Codec, payload []byte) ([]EncodedEvent, error) {
+	u.convert = func(read Codec, write codecs, payload []byte) ([]EncodedEvent, error) {
 		old, err := decodeOld[Old](read, payload)
 		if err != nil {
 			return nil, err
@@ -84,7 +87,7 @@ func Split[Old any, List ~[]New, New interface{ EventType() string }](from strin
 			if any(event) == nil || isNilPointer(event) {
 				return nil, fmt.Errorf("event %d that it returns is nil: omit it, or use Drop", i+1)
 			}
-			payload, err := write.Marshal(event)
+			payload, err := write(event.EventType()).Marshal(event)
 			if err != nil {
 				return nil, fmt.Errorf("encode event %d that it returns, %s: %w", i+1, printable.Quote(event.EventType()), err)
 			}
@@ -107,7 +110,7 @@ func Rename(from, to string) Upcaster {
 // Drop returns an upcaster that ignores stored events: they keep their place in the history and
 // have no effect any more. It does not read their payload.
 func Drop(from string) Upcaster {
-	return Upcaster{from: from, convert: func(_, _ Codec, _ []byte) ([]EncodedEvent, error) { return nil, nil }}
+	return Upcaster{from: from, convert: func(Codec, codecs, []byte) ([]EncodedEvent, error) { return nil, nil }}
 }
 
 // UpcastRaw returns an upcaster that works on the stored bytes, for payloads that no Go type
@@ -122,19 +125,28 @@ func UpcastRaw(from string, convert func(payload []byte) ([]EncodedEvent, error)
 	if convert == nil {
 		return u.withFault("its function is nil: pass one, or use Drop for events without effect")
 	}
-	u.convert = func(_, _ Codec, payload []byte) ([]EncodedEvent, error) { return convert(payload) }
+	u.convert = func(_ Codec, _ codecs, payload []byte) ([]EncodedEvent, error) { return convert(payload) }
 	return u
 }
 
 // WithCodec returns a copy of the upcaster that decodes stored payloads with a codec of its own:
 // the codec that the definition had when they were written. Default: the codec of the definition.
-// Only [Upcast] and [Split] decode.
+// Only [Upcast] and [Split] decode. Events that another upcaster returns for this one are encoded
+// with the same codec.
 func (u Upcaster) WithCodec(codec Codec) Upcaster {
 	if codec == nil {
 		return u.withFault("its codec is nil: pass one, or omit WithCodec to use the codec of the definition")
 	}
 	u.codec = codec
 	return u
+}
+
+// codecOr returns the codec that reads stored payloads. Codec is that of the definition.
+func (u Upcaster) codecOr(codec Codec) Codec {
+	if u.codec != nil {
+		return u.codec
+	}
+	return codec
 }
 
 func (u Upcaster) withFault(fault string) Upcaster {
