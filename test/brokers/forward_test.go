@@ -124,7 +124,8 @@ func write(t *testing.T, repo *repository.Repository[shop.Order], total int) {
 						time.Sleep(20 * time.Millisecond)
 					}
 					_, err := repo.Execute(t.Context(), strconv.Itoa(key), shop.Place("anna", n/keys+1))
-					for err != nil && !errors.Is(err, journal.ErrConflict) && t.Context().Err() == nil { // a conflict: it was written
+					// A conflict says that the event was written.
+					for err != nil && !errors.Is(err, journal.ErrConflict) && t.Context().Err() == nil {
 						_, err = repo.Execute(t.Context(), strconv.Itoa(key), shop.Place("anna", n/keys+1), repository.WithExpectedVersion(uint64(n/keys)))
 					}
 				}
