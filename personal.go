@@ -90,7 +90,7 @@ func (p Personal) open(ctx context.Context, client journal.Client, c *Config) (*
 func (a *App) Forget(ctx context.Context, id aggregate.ID, version uint64, others ...string) error {
 	switch {
 	case !slices.Contains(a.config.Personal.Types, id.Type):
-		return &ConfigError{"Personal.Types", fmt.Sprintf("lack %q, so %s has no key to destroy", id.Type, id)}
+		return &ConfigError{"Personal.Types", fmt.Sprintf("lack %q, so %s has no key to destroy; delete the aggregate instead (repository.Repository.Delete)", id.Type, id)}
 	case version == 0:
 		return &ConfigError{"version", fmt.Sprintf("of %s is 0; pass the version after the event that tells read models to delete the data", id)}
 	}
