@@ -123,7 +123,7 @@ func (a *App) groupsOf(ctx context.Context, topic string) (all []string, err err
 		}
 	}
 	for _, model := range a.readModels {
-		if !slices.Contains(model.topics, topic) {
+		if !slices.Contains(model.config.Topics, topic) {
 			continue
 		}
 		generations, err := model.model.Generations(ctx)

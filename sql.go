@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -104,9 +105,24 @@ func (p storedPositions) Position(ctx context.Context, group subscriber.GroupKey
 	store := p.app.external[group.Name]
 	p.app.mu.Unlock()
 	if store == nil {
+		store = p.app.positionsOf(group.Name)
+	}
+	if store == nil {
 		return 0, false, fmt.Errorf("%w: the App does not have group %q: make Groups with WithPositions and its store", groups.ErrExternalPositions, group.Name)
 	}
 	return store.Position(ctx, group, id)
+}
+
+// positionsOf returns the store of the positions of a generation that this process does not
+// consume, such as one of a newer release, or nil if there is none.
+func (a *App) positionsOf(group string) groups.Positions {
+	name, _, _ := strings.Cut(group, ".")
+	for _, l := range a.readModels {
+		if l.config.Name == name {
+			return l.config.Positions
+		}
+	}
+	return nil
 }
 
 // checkPositions returns an error if the handlers of a group commit positions, but receive some
