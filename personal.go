@@ -122,7 +122,7 @@ func (a *App) Forget(ctx context.Context, id aggregate.ID, version uint64, other
 func (a *App) allGroupsOf(ctx context.Context, topic string) (all []string, err error) {
 	all = a.groupsOf(topic)
 	for _, model := range a.readModels {
-		if !slices.Contains(model.topics, topic) {
+		if !slices.Contains(model.config.Topics, topic) {
 			continue
 		}
 		generations, err := model.model.Generations(ctx)

@@ -28,7 +28,7 @@ func (s *settling) groupsNow(ctx context.Context) (all []*settlingGroup, err err
 			return nil, err
 		}
 		for _, g := range generations {
-			topicsOf[g.Group()] = model.topics
+			topicsOf[g.Group()] = model.config.Topics
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(topicsOf)) {

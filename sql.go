@@ -117,7 +117,7 @@ func (a *App) positionsOf(group string) groups.Positions {
 	}
 	for _, model := range a.readModels {
 		if model.has(group) {
-			return model.positions
+			return model.config.Positions
 		}
 	}
 	return nil
