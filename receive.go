@@ -73,7 +73,7 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	if err != nil {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
 	}
-	if err := a.dispatch(g, in.Marshaler, handlers); err != nil {
+	if err := a.dispatch(g, byStoredName{in.Marshaler}, handlers); err != nil {
 		return nil, err
 	}
 	for _, topic := range in.Topics {
@@ -117,6 +117,15 @@ func (a *App) usesTopic(topic string) string {
 // inboxStreams is the number of streams for messages without a key, so that as many of them are
 // handled at a time.
 const inboxStreams = 16
+
+// byStoredName reads the name that a message was stored with, which Config.Name has found. The
+// marshaler may read another key of the other Pub/Sub.
+type byStoredName struct{ cqrs.CommandEventMarshaler }
+
+// NameFromMessage implements cqrs.CommandEventMarshaler.
+func (byStoredName) NameFromMessage(msg *message.Message) string {
+	return msg.Metadata.Get(publisher.NameKey)
+}
 
 // nameOf returns a function that returns the name of a received message. If there is only one
 // handler, messages without a name are for it.

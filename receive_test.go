@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 	"github.com/stretchr/testify/assert"
@@ -19,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/await"
+	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/receive"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -150,6 +152,44 @@ func TestAMessageThatCannotBeDecodedGoesToTheDeadLetters(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, loaded.Version)
 	require.NoError(t, broker.Close())
+}
+
+// typed reads the name of a message from another key than this module.
+type typed struct{ cqrs.JSONMarshaler }
+
+func (typed) NameFromMessage(msg *message.Message) string { return msg.Metadata.Get("type") }
+
+func TestTheNameOfAReceivedMessageSelectsItsHandler(t *testing.T) {
+	t.Parallel()
+	for name, nameOf := range map[string]func(*message.Message) string{
+		"the only handler": nil,
+		"Config.Name":      func(m *message.Message) string { return m.Metadata.Get("kind") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := open(t, dynamotest.New(t))
+			repo, err := millrace.Repository(app, orders, repository.Config{})
+			require.NoError(t, err)
+			broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+			inbox := millrace.Inbox{
+				Subscriber: broker, Topics: []string{"payments"}, Marshaler: typed{cqrs.JSONMarshaler{GenerateName: publisher.EventName}},
+				Receive: receive.Config{Name: nameOf},
+			}
+			received, err := app.Receive(millrace.Group{Name: "payments"}, inbox,
+				command.Handler("paid", repo, func(c *Paid) (string, aggregate.Decision[order]) { return c.Order, place(c.Item) }))
+			require.NoError(t, err)
+			start(t, app)
+			msg := message.NewMessage("p1", []byte(`{"Order":"1","Item":"tea"}`))
+			msg.Metadata.Set("kind", publisher.EventName(Paid{}))
+			require.NoError(t, broker.Publish("payments", msg))
+			await.True(t, "it is stored", func() bool { return received.Stats().Stored == 1 })
+			require.NoError(t, app.Settle(t.Context()))
+			loaded, err := repo.Load(t.Context(), "1")
+			require.NoError(t, err)
+			assert.EqualValues(t, 1, loaded.Version)
+			require.NoError(t, broker.Close())
+		})
+	}
 }
 
 func TestMessagesOfForeignSystems(t *testing.T) {
