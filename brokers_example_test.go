@@ -93,8 +93,8 @@ func ExampleApp_Receive() {
 	app, repo := openPost(ctx)
 	broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
 	key := func(msg *message.Message) string { return msg.Metadata.Get("parcel") }
-	inbox, err := app.Receive(millrace.Group{Name: "arrivals", Topics: []string{"arrivals"}},
-		millrace.Inbox{Subscriber: broker, Receive: receive.Config{Key: key}},
+	inbox, err := app.Receive(millrace.Group{Name: "arrivals"},
+		millrace.Inbox{Subscriber: broker, Topics: []string{"arrivals"}, Receive: receive.Config{Key: key}},
 		command.Handler("register", repo, func(m *ParcelArrived) (string, aggregate.Decision[parcel]) {
 			return m.Parcel, registerParcel{Weight: m.Grams}.decide
 		}))

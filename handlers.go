@@ -364,6 +364,16 @@ func (a *App) handled(topics []string) {
 	}
 }
 
+// groupsOf returns the groups that handle a topic, without those of read models.
+func (a *App) groupsOf(topic string) (names []string) {
+	for group, topics := range a.topicsOf {
+		if slices.Contains(topics, topic) {
+			names = append(names, group)
+		}
+	}
+	return names
+}
+
 // checkNotStarted returns [ErrStarted] if the App has been started.
 func (a *App) checkNotStarted() error {
 	a.mu.Lock()

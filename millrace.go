@@ -29,11 +29,13 @@
 //   - [App.ReadModel], [App.RowReadModel], [App.SQLReadModel]: one that can be rebuilt while it
 //     serves queries.
 //   - [Process]: a process manager, which reacts to events with commands.
+//   - [App.Forward]: events go to other systems, as messages over any Pub/Sub.
+//   - [App.Receive]: messages of other systems become commands.
 //   - [App.Live]: a feed, which pushes changes to web pages.
 //   - [App.Serve] and [App.Add]: an HTTP server, or any other [Service].
 //
-// [App.CatchUp] does the work of handlers, projections, read models and process managers in a
-// process that does not run for long. [App.Settle] waits in tests until all of it is done.
+// [App.CatchUp] does the work of everything that handles events in a process that does not run for
+// long. [App.Settle] waits in tests until all of it is done.
 //
 // # Tables
 //
@@ -253,7 +255,8 @@ type App struct {
 	jsonEvents bool                // Config.Marshaler is the default
 	topics     map[string]bool     // topics that a group or a read model handles
 	topicsOf   map[string][]string // topics by consumer group
-	// external has the positions outside of the journal's tables, by consumer group.
+	// external has the positions outside of the journal's tables, by consumer group. Those of
+	// generations that do not run are in readModels.
 	external map[string]groups.Positions
 	queried  []string // consumer groups of Consistent
 	// The following are for Settle. Subscribers include those of generations that run.
@@ -373,10 +376,9 @@ func (a *App) Router() *message.Router { return a.router }
 // Marshaler returns the marshaler of commands and events.
 func (a *App) Marshaler() cqrs.CommandEventMarshaler { return a.config.Marshaler }
 
-// Components yields each repository, process manager, subscriber and projection with its name. The
-// name is the aggregate type of a repository or process manager, and the consumer group of a
-// subscriber or projection. The sender and the receiver of wake-ups have the name "wakeups".
-// metrics.Collectors uses it.
+// Components yields what package metrics can observe, with its name. This is the aggregate type of
+// a repository or process manager, and the consumer group of a subscriber, projection, forwarder or
+// receiver. The sender and the receiver of wake-ups have the name "wakeups".
 func (a *App) Components() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, c := range a.components {

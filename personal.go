@@ -85,15 +85,18 @@ func (p Personal) open(ctx context.Context, client journal.Client, c *Config) (*
 //
 // After an error call Forget again, which costs a write unit, and two read units for each group.
 //
-// Errors: [*ConfigError] if the type is not one of Config.Personal; the errors of
+// Errors: [*ConfigError] if the type is not one of Config.Personal, or version is 0; the errors of
 // groups.Groups.WaitApplied and of encrypt.Encryption.Destroy.
 func (a *App) Forget(ctx context.Context, id aggregate.ID, version uint64, others ...string) error {
-	if !slices.Contains(a.config.Personal.Types, id.Type) {
-		return &ConfigError{"Personal.Types", fmt.Sprintf("lack %q, so %s has no key to destroy", id.Type, id)}
+	switch {
+	case !slices.Contains(a.config.Personal.Types, id.Type):
+		return &ConfigError{"Personal.Types", fmt.Sprintf("lack %q, so %s has no key to destroy; delete the aggregate instead (repository.Repository.Delete)", id.Type, id)}
+	case version == 0:
+		return &ConfigError{"version", fmt.Sprintf("of %s is 0; pass the version after the event that tells read models to delete the data", id)}
 	}
 	waited := map[string]bool{}
 	for {
-		handling, err := a.groupsOf(ctx, id.Type)
+		handling, err := a.allGroupsOf(ctx, id.Type)
 		if err != nil {
 			return fmt.Errorf("forget %s: %w", id, err)
 		}
@@ -114,16 +117,12 @@ func (a *App) Forget(ctx context.Context, id aggregate.ID, version uint64, other
 	return nil
 }
 
-// groupsOf returns the consumer groups of the App that handle a topic, with those of the live
+// allGroupsOf returns the consumer groups of the App that handle a topic, with those of the live
 // generations of its read models.
-func (a *App) groupsOf(ctx context.Context, topic string) (all []string, err error) {
-	for group, topics := range a.topicsOf {
-		if slices.Contains(topics, topic) {
-			all = append(all, group)
-		}
-	}
+func (a *App) allGroupsOf(ctx context.Context, topic string) (all []string, err error) {
+	all = a.groupsOf(topic)
 	for _, model := range a.readModels {
-		if !slices.Contains(model.topics, topic) {
+		if !slices.Contains(model.config.Topics, topic) {
 			continue
 		}
 		generations, err := model.model.Generations(ctx)

@@ -100,6 +100,7 @@ func TestWhoHasNoKeyCannotBeForgotten(t *testing.T) {
 	require.NoError(t, err)
 	placed := testjournal.Execute(t, repo, "1", place("tea"))
 	require.ErrorContains(t, app.Forget(t.Context(), placed.ID, placed.Version), `Personal.Types lack "order"`)
+	require.ErrorContains(t, app.Forget(t.Context(), aggregate.ID{Type: "person", Value: "1"}, 0), "version of person-1 is 0")
 
 	_, err = db.Client().DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String("shop-keys")})
 	require.NoError(t, err)

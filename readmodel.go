@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -80,16 +82,17 @@ func (a *App) readModel(ctx context.Context, config readmodel.Config, handler ge
 	if err != nil {
 		return nil, err
 	}
-	topics, definitions := slices.Clone(config.Topics), slices.Clone(a.definitions)
-	a.handled(topics)
+	config.Topics = slices.Clone(config.Topics)
+	definitions := slices.Clone(a.definitions)
+	a.handled(config.Topics)
 	wire := func(ctx context.Context, g readmodel.Generation, router *message.Router) error {
 		s, handle, err := handler(ctx, g, definitions)
 		if err != nil {
 			return err
 		}
-		return a.project(Group{Name: g.Group(), Topics: topics}, s, handle, router)
+		return a.project(Group{Name: g.Group(), Topics: config.Topics}, s, handle, router)
 	}
-	live := liveModel{model, config.Forms, topics}
+	live := liveModel{model, config}
 	a.readModels = append(a.readModels, live)
 	a.models = append(a.models, live.wiring(wire))
 	a.workers = append(a.workers, Service{Name: name, Run: func(ctx context.Context) error {
@@ -108,11 +111,17 @@ func (a *App) readModel(ctx context.Context, config readmodel.Config, handler ge
 	return model, nil
 }
 
-// liveModel is a read model, with the forms that this program knows. No forms means all.
+// liveModel is a read model with its configuration. No forms means all.
 type liveModel struct {
 	model  *readmodel.Model
-	forms  []string
-	topics []string
+	config readmodel.Config
+}
+
+// has reports whether a consumer group is that of a generation.
+func (l liveModel) has(group string) bool {
+	number, ok := strings.CutPrefix(group, l.config.Name+".")
+	_, err := strconv.ParseUint(number, 10, 64)
+	return ok && err == nil
 }
 
 // generations returns the generations that this program consumes. A release that knows the form has
@@ -120,7 +129,7 @@ type liveModel struct {
 func (l liveModel) generations(ctx context.Context) ([]readmodel.Generation, error) {
 	generations, err := l.model.Generations(ctx)
 	return slices.DeleteFunc(generations.Live, func(g readmodel.Generation) bool {
-		return len(l.forms) > 0 && !slices.Contains(l.forms, g.Form)
+		return len(l.config.Forms) > 0 && !slices.Contains(l.config.Forms, g.Form)
 	}), err
 }
 
@@ -150,6 +159,7 @@ func (a *App) dropped(group string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.subscriberOf, group)
+	delete(a.external, group)
 }
 
 // project adds a projection to a router, which closes its subscriber.

@@ -3,19 +3,23 @@ package millrace
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/receive"
 )
 
-// Inbox configures [App.Receive].
+// Inbox configures [App.Receive]. Subscriber and Topics are required.
 type Inbox struct {
 	// Subscriber receives the messages of the other Pub/Sub. The App does not close it: close it
 	// after [App.Run].
 	Subscriber message.Subscriber
+	// Topics are those of the other Pub/Sub.
+	Topics []string
 	// Marshaler decodes the messages, and names the commands. Default: cqrs.JSONMarshaler with the
 	// names of publisher.EventName.
 	Marshaler cqrs.CommandEventMarshaler
@@ -25,10 +29,10 @@ type Inbox struct {
 	Receive receive.Config
 }
 
-// Receive handles messages of another Pub/Sub as commands, each once. The group's topics are those
-// of the other Pub/Sub. The App stores each message in the journal (package receive), and acks it.
-// The handlers then get the stored messages in the consumer group, with its failure policies:
-// Group.Subscriber configures it. Package command makes such handlers.
+// Receive handles messages of another Pub/Sub as commands, each once. The App stores each message
+// in the journal (package receive), and acks it. The handlers then get the stored messages in the
+// consumer group, with its failure policies: Group.Subscriber configures it, and Group.Topics is
+// empty. Package command makes such handlers.
 //
 // Messages that were handled are removed after Config.CommandRetention. A message without a handler
 // is stored, and delivered again until a process handles it, unless Inbox.Receive.IgnoreUnknown is
@@ -36,24 +40,23 @@ type Inbox struct {
 //
 // Errors: those of [App.HandleCommands] and of receive.New.
 func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*receive.Receiver, error) {
-	if in.Subscriber == nil {
-		return nil, &ConfigError{"Inbox.Subscriber", fmt.Sprintf("of group %q is nil; pass the subscriber of the other Pub/Sub", g.Name)}
+	if err := in.validate(g); err != nil {
+		return nil, err
 	}
 	if in.Marshaler == nil {
 		in.Marshaler = cqrs.JSONMarshaler{GenerateName: publisher.EventName}
 	}
 	names, err := commandNames(g, in.Marshaler, handlers)
-	if err := errors.Join(a.checkNotStarted(), g.validate(), err); err != nil {
-		return nil, err
-	}
 	config := in.Receive
 	if config.Topic == "" {
 		config.Topic = g.Name + "-inbox"
 	}
-	for _, d := range a.definitions {
-		if d.Type() == config.Topic {
-			return nil, &ConfigError{"Inbox.Receive.Topic", fmt.Sprintf("is %q, the type of a definition; received messages are removed after a time, so give them a topic of their own", d.Type())}
-		}
+	g.Topics = []string{config.Topic}
+	if err := errors.Join(a.checkNotStarted(), g.validate(), err); err != nil {
+		return nil, err
+	}
+	if other := a.usesTopic(config.Topic); other != "" {
+		return nil, &ConfigError{"Inbox.Receive.Topic", fmt.Sprintf("is %q, %s; give the messages of each group a topic of their own", config.Topic, other)}
 	}
 	p, err := publisher.NewPublisher(publisher.Config{Journal: a.journal, Streams: inboxStreams, Queues: []string{config.Topic}}, a.config.Logger)
 	if err != nil {
@@ -70,11 +73,10 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	if err != nil {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
 	}
-	stored := Group{Name: g.Name, Topics: []string{config.Topic}, Subscriber: g.Subscriber}
-	if err := a.dispatch(stored, in.Marshaler, handlers); err != nil {
+	if err := a.dispatch(g, byStoredName{in.Marshaler}, handlers); err != nil {
 		return nil, err
 	}
-	for _, topic := range g.Topics {
+	for _, topic := range in.Topics {
 		a.router.AddConsumerHandler("receive "+g.handlerName(topic), topic, kept{in.Subscriber}, inbox.Handle)
 	}
 	a.publishers, a.inboxes = append(a.publishers, p), append(a.inboxes, config.Topic)
@@ -82,9 +84,48 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	return inbox, nil
 }
 
+func (in Inbox) validate(g Group) error {
+	switch {
+	case in.Subscriber == nil:
+		return &ConfigError{"Inbox.Subscriber", fmt.Sprintf("of group %q is nil; pass the subscriber of the other Pub/Sub", g.Name)}
+	case len(in.Topics) == 0 || slices.Contains(in.Topics, ""):
+		return &ConfigError{"Inbox.Topics", fmt.Sprintf("of group %q is empty or has an empty one; name the topics of the other Pub/Sub", g.Name)}
+	case len(g.Topics) > 0:
+		return &ConfigError{"Group.Topics", fmt.Sprintf("of group %q are set; name the topics of the other Pub/Sub in Inbox.Topics", g.Name)}
+	}
+	for i, topic := range in.Topics {
+		if slices.Contains(in.Topics[:i], topic) {
+			return &ConfigError{"Inbox.Topics", fmt.Sprintf("of group %q has %q twice; name it once", g.Name, topic)}
+		}
+	}
+	return nil
+}
+
+// usesTopic says what else uses a topic of the journal. It is empty if nothing does.
+func (a *App) usesTopic(topic string) string {
+	switch {
+	case topic == a.config.CommandTopic:
+		return "Config.CommandTopic"
+	case slices.Contains(a.inboxes, topic):
+		return "the topic of another inbox"
+	case slices.ContainsFunc(a.definitions, func(d aggregate.AnyDefinition) bool { return d.Type() == topic }):
+		return "the type of a definition"
+	}
+	return ""
+}
+
 // inboxStreams is the number of streams for messages without a key, so that as many of them are
 // handled at a time.
 const inboxStreams = 16
+
+// byStoredName reads the name that a message was stored with, which Config.Name has found. The
+// marshaler may read another key of the other Pub/Sub.
+type byStoredName struct{ cqrs.CommandEventMarshaler }
+
+// NameFromMessage implements cqrs.CommandEventMarshaler.
+func (byStoredName) NameFromMessage(msg *message.Message) string {
+	return msg.Metadata.Get(publisher.NameKey)
+}
 
 // nameOf returns a function that returns the name of a received message. If there is only one
 // handler, messages without a name are for it.

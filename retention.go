@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -15,8 +14,8 @@ import (
 )
 
 const (
-	// retentionCheck is the time between two looks whether old commands can be removed. All
-	// processes together make at most one pass each hour, see groups.Groups.TrimDue.
+	// retentionCheck is the time between two calls of groups.Groups.TrimDue, which makes a pass if
+	// one is due.
 	retentionCheck = 5 * time.Minute
 	// retentionPause is the time between two passes if the first one has not removed everything.
 	retentionPause = 5 * time.Second
@@ -60,12 +59,8 @@ func (a *App) removeCommands(ctx context.Context) (more bool) {
 }
 
 // consumersOf returns the groups that must have handled the commands of a topic.
-func (a *App) consumersOf(topic string) (names []string) {
-	for group, topics := range a.topicsOf {
-		if slices.Contains(topics, topic) {
-			names = append(names, group)
-		}
-	}
+func (a *App) consumersOf(topic string) []string {
+	names := a.groupsOf(topic)
 	if len(names) == 0 && a.sends && topic == a.config.CommandTopic {
 		return []string{commandGroup} // of another program, which may begin later
 	}

@@ -160,8 +160,8 @@ func TestReceivedMessagesAreRemovedToo(t *testing.T) {
 	t.Parallel()
 	eachCommandsOf(t, 2*time.Minute, func(t *testing.T, c commandsOf) {
 		broker := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
-		inbox := millrace.Inbox{Subscriber: broker, Receive: receive.Config{Key: func(m *message.Message) string { return m.Metadata.Get("key") }}}
-		_, err := c.Receive(millrace.Group{Name: "payments", Topics: []string{"paid"}}, inbox,
+		inbox := millrace.Inbox{Subscriber: broker, Topics: []string{"paid"}, Receive: receive.Config{Key: func(m *message.Message) string { return m.Metadata.Get("key") }}}
+		_, err := c.Receive(millrace.Group{Name: "payments"}, inbox,
 			command.Handler("paid", c.orders, func(p *Paid) (string, aggregate.Decision[order]) { return p.Order, place(p.Item) }))
 		require.NoError(t, err)
 		stop, err := c.Start(t.Context())
@@ -192,10 +192,10 @@ func TestATopicOfReceivedMessagesIsNoAggregate(t *testing.T) {
 	broker := gochannel.NewGoChannel(gochannel.Config{}, nil)
 	var invalid *millrace.ConfigError
 
-	_, err = app.Receive(millrace.Group{Name: "payments", Topics: []string{"paid"}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{Topic: "order"}}, paid)
+	_, err = app.Receive(millrace.Group{Name: "payments"}, millrace.Inbox{Subscriber: broker, Topics: []string{"paid"}, Receive: receive.Config{Topic: "order"}}, paid)
 
 	require.ErrorAs(t, err, &invalid)
-	_, err = app.Receive(millrace.Group{Name: "payments", Topics: []string{"paid"}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{Topic: "shipping"}}, paid)
+	_, err = app.Receive(millrace.Group{Name: "payments"}, millrace.Inbox{Subscriber: broker, Topics: []string{"paid"}, Receive: receive.Config{Topic: "shipping"}}, paid)
 	require.NoError(t, err)
 	_, err = millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
 	require.ErrorAs(t, err, &invalid)

@@ -61,7 +61,7 @@ func openShop(t *testing.T, db *dynamotest.DB, layout journal.Layout, commitInte
 	require.NoError(t, s.HandleCommands(command.Handler("ship", s.orders, func(c *shipOrder) (string, aggregate.Decision[order]) {
 		return c.Order, c.decide
 	})))
-	_, err = s.Receive(millrace.Group{Name: "payments", Topics: []string{"payments"}}, millrace.Inbox{Subscriber: s.broker},
+	_, err = s.Receive(millrace.Group{Name: "payments"}, millrace.Inbox{Subscriber: s.broker, Topics: []string{"payments"}},
 		command.Handler("paid", s.orders, func(c *Paid) (string, aggregate.Decision[order]) { return c.Order, place(c.Item) }))
 	require.NoError(t, err)
 	require.NoError(t, s.Handle(millrace.Group{Name: "mails", Topics: []string{"order"}}, func(*message.Message) error {

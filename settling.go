@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -40,9 +39,7 @@ type settlingGroup struct {
 	name, topic string
 	defers      bool
 	sub         *subscriber.Subscriber // nil if it runs in another process or not at all
-	operations  *groups.Groups
-	status      groups.Status // zero if the group has not joined yet
-	key         checkpoint.Group
+	status      groups.Status          // zero if the group has not joined yet
 	stuck       map[aggregate.ID]bool
 }
 
@@ -67,7 +64,7 @@ func (s *settling) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return s.failed(ctx)
-		case errors.As(err, new(*NotSettledError)), errors.Is(err, ErrNotRunning), errors.Is(err, journal.ErrAccess), errors.Is(err, journal.ErrTableMissing),
+		case errors.Is(err, ErrNotRunning), errors.Is(err, journal.ErrAccess), errors.Is(err, journal.ErrTableMissing),
 			errors.Is(err, groups.ErrExternalPositions), errors.Is(err, groups.ErrCorrupt):
 			return fmt.Errorf("settle: %w", err)
 		case err != nil:
@@ -98,11 +95,11 @@ func (s *settling) pass(ctx context.Context) (found uint64, err error) {
 	if s.watched, err = s.groupsNow(ctx); err != nil {
 		return 0, err
 	}
-	if err := s.listed(ctx); err != nil {
+	if err := s.awaitListed(ctx); err != nil {
 		return 0, err
 	}
 	for topic, of := range s.byTopic() {
-		some, err := s.topic(ctx, topic, of)
+		some, err := s.awaitTopic(ctx, topic, of)
 		if err != nil {
 			return 0, err
 		}

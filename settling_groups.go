@@ -28,26 +28,29 @@ func (s *settling) groupsNow(ctx context.Context) (all []*settlingGroup, err err
 			return nil, err
 		}
 		for _, g := range generations {
-			topicsOf[g.Group()] = model.topics
+			topicsOf[g.Group()] = model.config.Topics
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(topicsOf)) {
-		operations := s.App.groups
 		s.mu.Lock()
 		sub, defers := s.subscriberOf[name], s.defers[name]
 		s.mu.Unlock()
 		for _, topic := range topicsOf[name] {
-			status, err := operations.Of(name, topic).Status(ctx)
+			status, err := s.groups.Of(name, topic).Status(ctx)
 			if err != nil && !errors.Is(err, groups.ErrNoGroup) {
 				return nil, err
 			}
 			all = append(all, &settlingGroup{
-				name: name, topic: topic, sub: sub, defers: defers, operations: operations, status: status,
-				key: checkpoint.Group{Name: name, Resets: status.Resets}, stuck: map[aggregate.ID]bool{},
+				name: name, topic: topic, sub: sub, defers: defers, status: status, stuck: map[aggregate.ID]bool{},
 			})
 		}
 	}
 	return all, nil
+}
+
+// key returns the key of the group's rows in the checkpoint table.
+func (g *settlingGroup) key() checkpoint.Group {
+	return checkpoint.Group{Name: g.name, Resets: g.status.Resets}
 }
 
 // halted returns why a group handles nothing, or "".
@@ -75,11 +78,11 @@ func (s *settling) setStuck(g *settlingGroup, u Unsettled) {
 	s.stuck = append(s.stuck, u)
 }
 
-// listed waits for the events to which no cursor leads, because their aggregates are blocked or
-// parked.
-func (s *settling) listed(ctx context.Context) error {
+// awaitListed waits for the events to which no cursor leads, because their aggregates are blocked
+// or parked.
+func (s *settling) awaitListed(ctx context.Context) error {
 	for _, g := range s.watched {
-		for b, err := range g.operations.Of(g.name, g.topic).Behind(ctx, aggregate.ID{}) {
+		for b, err := range s.groups.Of(g.name, g.topic).Behind(ctx, aggregate.ID{}) {
 			if errors.Is(err, groups.ErrNoGroup) {
 				break
 			}
@@ -87,10 +90,10 @@ func (s *settling) listed(ctx context.Context) error {
 				return err
 			}
 			if b.Parked != nil {
-				s.setStuck(g, g.unsettled(b.Aggregate, b.Next, "the aggregate is parked: "+b.Parked.Reason))
+				s.setStuck(g, g.unsettled(b.Aggregate, b.Next, parkedReason(b.Parked.Reason)))
 				continue
 			}
-			if err := s.handled(ctx, s.journal.Internal().Shard(b.Aggregate), []*settlingGroup{g}, map[aggregate.ID]uint64{b.Aggregate: b.Head}); err != nil {
+			if err := s.awaitHandled(ctx, s.journal.Internal().Shard(b.Aggregate), []*settlingGroup{g}, map[aggregate.ID]uint64{b.Aggregate: b.Head}); err != nil {
 				return err
 			}
 		}
@@ -110,9 +113,9 @@ func (s *settling) byTopic() map[string][]*settlingGroup {
 // settlePage is the number of events that are compared with the positions of the groups at once.
 const settlePage = 500
 
-// topic waits until all groups of a topic have handled the events of its tail that they may not
-// have handled. It returns a hash of these events.
-func (s *settling) topic(ctx context.Context, topic string, of []*settlingGroup) (found uint64, err error) {
+// awaitTopic waits until all groups of a topic have handled the events of its tail that they may
+// not have handled. It returns a hash of these events.
+func (s *settling) awaitTopic(ctx context.Context, topic string, of []*settlingGroup) (found uint64, err error) {
 	from, err := s.cursors(ctx, topic, of)
 	if err != nil {
 		return 0, err
@@ -132,7 +135,7 @@ func (s *settling) topic(ctx context.Context, topic string, of []*settlingGroup)
 				last[r.Aggregate] = max(last[r.Aggregate], r.Number)
 				found += maphash.String(s.seed, storage.SortKey(r.Aggregate, r.Number))
 			}
-			if err := s.handled(ctx, shard, of, last); err != nil {
+			if err := s.awaitHandled(ctx, shard, of, last); err != nil {
 				return 0, err
 			}
 			query.After, more = page.Next, page.More
@@ -153,7 +156,7 @@ func (s *settling) cursors(ctx context.Context, topic string, of []*settlingGrou
 	}
 	from := make([]time.Time, len(numbers))
 	for i, g := range of {
-		rows, err := checkpoint.New(s.journal).Cursors(ctx, g.key, topic, numbers)
+		rows, err := checkpoint.New(s.journal).Cursors(ctx, g.key(), topic, numbers)
 		if err != nil {
 			return nil, err
 		}
@@ -178,8 +181,8 @@ type target struct {
 	number uint64
 }
 
-// handled waits until groups have handled events of a shard, except for stuck ones.
-func (s *settling) handled(ctx context.Context, shard int, of []*settlingGroup, last map[aggregate.ID]uint64) error {
+// awaitHandled waits until groups have handled events of a shard, except for stuck ones.
+func (s *settling) awaitHandled(ctx context.Context, shard int, of []*settlingGroup, last map[aggregate.ID]uint64) error {
 	var targets []target
 	for _, g := range of {
 		for id, number := range last {
@@ -253,7 +256,7 @@ func (s *settling) behind(ctx context.Context, targets []target) (behind []targe
 		go func() {
 			defer reading.Done()
 			defer func() { <-slots }()
-			position, err := t.group.operations.Position(ctx, t.group.name, t.id)
+			position, err := s.groups.Position(ctx, t.group.name, t.id)
 			if !errors.Is(err, groups.ErrNoGroup) { // it has not joined yet
 				positions[i], errs[i] = position, err
 			}
@@ -268,59 +271,67 @@ func (s *settling) behind(ctx context.Context, targets []target) (behind []targe
 	return behind, errors.Join(errs...)
 }
 
-// explain returns why some targets of a shard are not handled, and records those that are stuck.
+// explain returns why some targets of a shard are not handled, those with a reason first, and
+// records those that are stuck.
 func (s *settling) explain(ctx context.Context, shard int, targets []target) (left []Unsettled, err error) {
 	byGroup := map[*settlingGroup][]target{}
 	for _, t := range targets {
 		byGroup[t.group] = append(byGroup[t.group], t)
 	}
 	for g, of := range byGroup {
-		status, err := g.operations.Of(g.name, g.topic).Status(ctx)
-		if errors.Is(err, groups.ErrNoGroup) {
-			left = append(left, g.unsettled(of[0].id, of[0].number, "the group has not joined yet"))
-			continue
-		}
+		some, err := s.explainGroup(ctx, shard, g, of)
 		if err != nil {
 			return nil, err
 		}
-		g.status, g.key.Resets = status, status.Resets
-		var ids []aggregate.ID
-		for _, t := range of {
-			ids = append(ids, t.id)
-		}
-		entries, err := checkpoint.New(s.journal).Entries(ctx, checkpoint.Shard{Group: g.key, Topic: g.topic, Number: shard}, ids)
-		if err != nil {
-			return nil, err
-		}
-		listed := map[aggregate.ID]checkpoint.Behind{}
-		for _, b := range entries {
-			listed[b.Aggregate] = b
-		}
-		for _, t := range of {
-			u := g.unsettled(t.id, t.number, "")
-			switch b := listed[t.id]; {
-			case g.halted() != "":
-				u.Reason = g.halted()
-				s.setStuck(g, u)
-				continue
-			case b.Parked != nil:
-				u.Reason = "the aggregate is parked: " + b.Parked.Reason
-				s.setStuck(g, u)
-				continue
-			case b.Failure != nil:
-				u.Reason = b.Failure.Reason
-			}
-			if g.sub != nil {
-				status, _ := g.sub.Aggregate(t.id)
-				u.Reason = cmp.Or(status.Reason, u.Reason)
-			}
-			left = append(left, u)
-		}
+		left = append(left, some...)
 	}
-	// Those with a reason first.
 	slices.SortFunc(left, func(a, b Unsettled) int { return cmp.Compare(b.Reason, a.Reason) })
 	return left, nil
 }
+
+// explainGroup is explain for the targets of one group.
+func (s *settling) explainGroup(ctx context.Context, shard int, g *settlingGroup, targets []target) (left []Unsettled, err error) {
+	g.status, err = s.groups.Of(g.name, g.topic).Status(ctx)
+	if errors.Is(err, groups.ErrNoGroup) {
+		return []Unsettled{g.unsettled(targets[0].id, targets[0].number, "the group has not joined yet")}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ids []aggregate.ID
+	for _, t := range targets {
+		ids = append(ids, t.id)
+	}
+	entries, err := checkpoint.New(s.journal).Entries(ctx, checkpoint.Shard{Group: g.key(), Topic: g.topic, Number: shard}, ids)
+	if err != nil {
+		return nil, err
+	}
+	listed := map[aggregate.ID]checkpoint.Behind{}
+	for _, b := range entries {
+		listed[b.Aggregate] = b
+	}
+	for _, t := range targets {
+		u, b := g.unsettled(t.id, t.number, g.halted()), listed[t.id]
+		if u.Reason == "" && b.Parked != nil {
+			u.Reason = parkedReason(b.Parked.Reason)
+		}
+		if u.Reason != "" {
+			s.setStuck(g, u)
+			continue
+		}
+		if g.sub != nil {
+			status, _ := g.sub.Aggregate(t.id)
+			u.Reason = status.Reason
+		}
+		if u.Reason == "" && b.Failure != nil {
+			u.Reason = b.Failure.Reason
+		}
+		left = append(left, u)
+	}
+	return left, nil
+}
+
+func parkedReason(why string) string { return "the aggregate is parked: " + why }
 
 // await calls check until it finds nothing that can still settle.
 func (s *settling) await(ctx context.Context, check func(context.Context) ([]Unsettled, error)) error {

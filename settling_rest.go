@@ -17,7 +17,7 @@ func (s *settling) deferred(ctx context.Context) (left []Unsettled, err error) {
 		if !g.defers || g.halted() != "" {
 			continue
 		}
-		for e, err := range g.operations.Of(g.name, g.topic).Skipped(ctx, aggregate.ID{}, 0) {
+		for e, err := range s.groups.Of(g.name, g.topic).Skipped(ctx, aggregate.ID{}, 0) {
 			if errors.Is(err, groups.ErrNoGroup) {
 				break
 			}

@@ -100,13 +100,27 @@ type storedPositions struct{ app *App }
 
 // Position implements groups.Positions.
 func (p storedPositions) Position(ctx context.Context, group subscriber.GroupKey, id aggregate.ID) (position uint64, found bool, err error) {
-	p.app.mu.Lock()
-	store := p.app.external[group.Name]
-	p.app.mu.Unlock()
+	store := p.app.positionsOf(group.Name)
 	if store == nil {
 		return 0, false, fmt.Errorf("%w: the App does not have group %q: make Groups with WithPositions and its store", groups.ErrExternalPositions, group.Name)
 	}
 	return store.Position(ctx, group, id)
+}
+
+// positionsOf returns the store of a group's positions, also of a generation that this program does
+// not consume; nil if it is not known.
+func (a *App) positionsOf(group string) groups.Positions {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if store := a.external[group]; store != nil {
+		return store
+	}
+	for _, model := range a.readModels {
+		if model.has(group) {
+			return model.config.Positions
+		}
+	}
+	return nil
 }
 
 // checkPositions returns an error if the handlers of a group commit positions, but receive some

@@ -46,6 +46,7 @@ type entry struct {
 	file        string     // the path of the schema, in the folder of the catalogue
 	codec       aggregate.Codec
 	returns     reflect.Type // what an upcaster returns, nil if that is not one type
+	document    []byte       // the schema as the content of the file
 }
 
 // about says in a file what a schema describes.
@@ -114,21 +115,19 @@ func New(config Config) (*Catalogue, error) {
 	slices.SortFunc(c.channels, func(a, b *channelEntry) int { return strings.Compare(a.Name, b.Name) })
 	c.nameDefinitions()
 	c.nameFiles()
-	return c, c.addEntries()
+	return c, c.encode()
 }
 
-// addEntries encodes the schemas of the event types, for Event.
-func (c *Catalogue) addEntries() error {
+// encode encodes the schemas.
+func (c *Catalogue) encode() (err error) {
 	c.found = map[subject]Entry{}
 	for _, e := range c.all() {
-		if e.Kind != event && e.Kind != upcaster {
-			continue
-		}
-		data, err := document(c.standalone(e))
-		if err != nil {
+		if e.document, err = document(c.standalone(e)); err != nil {
 			return fmt.Errorf("catalogue: encode the schema of %s: %w", e.about, err)
 		}
-		c.found[e.subject()] = Entry{e.Aggregate, e.Event, e.Kind == upcaster, e.UpcastTo, data}
+		if e.Kind == event || e.Kind == upcaster {
+			c.found[e.subject()] = Entry{e.Aggregate, e.Event, e.Kind == upcaster, e.UpcastTo, e.document}
+		}
 	}
 	return nil
 }

@@ -332,7 +332,7 @@ func TestAFileThatWasEditedIsReported(t *testing.T) {
 		_, err := c.Compare(dir)
 		var file *catalogue.FileError
 		require.ErrorAs(t, err, &file, text)
-		assert.EqualError(t, err, "catalogue: "+name+" is not a schema of a catalogue: restore it from version control, "+
+		assert.EqualError(t, err, "catalogue: "+name+" is not a file of a catalogue: restore it from version control, "+
 			"or delete it and write the catalogue again: "+want)
 		_, err = c.Write(dir)
 		require.ErrorAs(t, err, &file)
@@ -358,15 +358,18 @@ func TestWriteRemovesFilesOfRemovedEventsAlone(t *testing.T) {
 	assert.Empty(t, d)
 }
 
-func TestWriteKeepsAREADMEOfOthers(t *testing.T) {
+func TestPagesOfOthersAreNotOverwritten(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	own := filepath.Join(dir, "README.md")
-	require.NoError(t, os.WriteFile(own, []byte("# Shop\n"), 0o600))
-	_, err := catalogue.Write(dir, configOf(define(placed{})))
-	require.ErrorContains(t, err, own+" was not written by this package: choose a folder that has only the catalogue")
-	assert.Equal(t, "# Shop\n", readFile(t, dir, "README.md"))
-	assert.NoDirExists(t, filepath.Join(dir, "aggregates"))
+	c, err := catalogue.New(configOf(define(placed{})))
+	require.NoError(t, err)
+	for _, name := range []string{"README.md", "aggregates/order.md"} {
+		dir := write(t, configOf(define(placed{})))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte("# Shop\n"), 0o600))
+		_, err = c.Write(dir)
+		assert.EqualError(t, err, "catalogue: "+name+" is not a file of a catalogue: restore it from version control, "+
+			"or delete it and write the catalogue again: it lacks the mark of this package: use a folder that has only the catalogue")
+		assert.Equal(t, "# Shop\n", readFile(t, dir, name))
+	}
 }
 
 func TestLineEndsDoNotMatter(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,14 +53,15 @@ func (e *IncompatibleError) files() (files []string) {
 	return files
 }
 
-// FileError reports a committed file that is not as this package writes it.
+// FileError reports a file in the place of one of the catalogue that is not as this package writes
+// it. Nothing was changed.
 type FileError struct {
 	File string // the path in the folder of the catalogue
 	Err  error  // why it cannot be read
 }
 
 func (e *FileError) Error() string {
-	return fmt.Sprintf("catalogue: %s is not a schema of a catalogue: restore it from version control, "+
+	return fmt.Sprintf("catalogue: %s is not a file of a catalogue: restore it from version control, "+
 		"or delete it and write the catalogue again: %v", e.File, e.Err)
 }
 
@@ -112,6 +114,11 @@ func (c *Catalogue) compare(dir string) (d Difference, now map[string][]byte, er
 		return d, nil, err
 	}
 	for name, data := range now {
+		if before[name] == nil {
+			if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err == nil {
+				return d, nil, &FileError{name, errors.New("it lacks the mark of this package: use a folder that has only the catalogue")}
+			}
+		}
 		if string(before[name]) != string(data) {
 			d.Stale = append(d.Stale, name)
 		}
@@ -159,7 +166,7 @@ func parse(name string, data []byte) (*entry, error) {
 		return nil, &FileError{name, err}
 	}
 	if s.About == nil || !slices.Contains([]kind{event, state, upcaster, message}, s.About.Kind) {
-		return nil, &FileError{name, fmt.Errorf("it lacks the keyword x-millrace with a known kind")}
+		return nil, &FileError{name, errors.New("it lacks the keyword x-millrace with a known kind")}
 	}
 	if s.Stored != nil && s.Stored.About == nil {
 		return nil, &FileError{name, errors.New("x-stored lacks the keyword x-millrace")}

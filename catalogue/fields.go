@@ -12,7 +12,6 @@ import (
 type field struct {
 	name     string
 	tagged   bool // the name is that of the tag
-	goName   string
 	t        reflect.Type
 	index    []int
 	about    string // the tag description
@@ -22,62 +21,68 @@ type field struct {
 	addressable bool
 }
 
+// nested is a struct, or one that is embedded in it.
+type nested struct {
+	t           reflect.Type
+	index       []int
+	optional    bool
+	addressable bool
+}
+
 // fieldsOf returns the fields that encoding/json writes of a struct, in their order. Of fields with
 // the same name it takes the one that is least nested, then the one with a tag. If there are
 // several, it takes none.
 func fieldsOf(t reflect.Type) []field {
-	type level struct {
-		t           reflect.Type
-		index       []int
-		goName      string
-		optional    bool
-		addressable bool
-	}
 	var all []field
 	seen := map[reflect.Type]bool{}
-	for next := []level{{t: t}}; len(next) > 0; {
-		current := next
-		next = nil
+	for current := []nested{{t: t}}; len(current) > 0; {
 		count := map[reflect.Type]int{}
 		for _, in := range current {
 			count[in.t]++
 		}
+		var next []nested
 		for _, in := range current {
 			if seen[in.t] {
 				continue
 			}
 			seen[in.t] = true
-			for i := range in.t.NumField() {
-				sf := in.t.Field(i)
-				target := sf.Type
-				if target.Name() == "" && target.Kind() == reflect.Pointer {
-					target = target.Elem()
-				}
-				if !sf.IsExported() && (!sf.Anonymous || target.Kind() != reflect.Struct) || sf.Tag.Get("json") == "-" {
-					continue
-				}
-				name, options := jsonName(sf)
-				index := append(slices.Clone(in.index), i)
-				goName := strings.TrimPrefix(in.goName+"."+sf.Name, ".")
-				if sf.Anonymous && name == "" && target.Kind() == reflect.Struct {
-					byPointer := target != sf.Type
-					next = append(next, level{target, index, goName, in.optional || byPointer, in.addressable || byPointer})
-					continue
-				}
-				f := field{
-					name: cmp.Or(name, sf.Name), tagged: name != "", goName: goName, t: sf.Type, index: index,
-					about: sf.Tag.Get("description"), addressable: in.addressable,
-					quoted:   has(options, "string") && canBeQuoted(target.Kind()),
-					optional: in.optional || has(options, "omitzero") || has(options, "omitempty") && canBeEmpty(sf.Type),
-				}
-				all = append(all, f)
-				if count[in.t] > 1 {
-					all = append(all, f) // so that the two of them exclude each other
-				}
+			fields, embedded := in.fields()
+			all, next = append(all, fields...), append(next, embedded...)
+			if count[in.t] > 1 {
+				all = append(all, fields...) // so that the two of them exclude each other
 			}
 		}
+		current = next
 	}
 	return dominant(all)
+}
+
+// fields returns the fields of a struct, and the structs that are embedded in it.
+func (in nested) fields() (fields []field, embedded []nested) {
+	for i := range in.t.NumField() {
+		sf := in.t.Field(i)
+		target := sf.Type
+		if target.Name() == "" && target.Kind() == reflect.Pointer {
+			target = target.Elem()
+		}
+		if !sf.IsExported() && (!sf.Anonymous || target.Kind() != reflect.Struct) || sf.Tag.Get("json") == "-" {
+			continue
+		}
+		name, options := jsonName(sf)
+		index := append(slices.Clone(in.index), i)
+		if sf.Anonymous && name == "" && target.Kind() == reflect.Struct {
+			byPointer := target != sf.Type
+			embedded = append(embedded, nested{target, index, in.optional || byPointer, in.addressable || byPointer})
+			continue
+		}
+		fields = append(fields, field{
+			name: cmp.Or(name, sf.Name), tagged: name != "", t: sf.Type, index: index,
+			about: sf.Tag.Get("description"), addressable: in.addressable,
+			quoted:   has(options, "string") && canBeQuoted(target.Kind()),
+			optional: in.optional || has(options, "omitzero") || has(options, "omitempty") && canBeEmpty(sf.Type),
+		})
+	}
+	return fields, embedded
 }
 
 // dominant returns the fields that encoding/json chooses of fields with the same name, in the order

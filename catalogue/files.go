@@ -73,11 +73,7 @@ func (a about) versioned() string { return fmt.Sprintf("%s.v%d", a.Message, a.Ve
 func (c *Catalogue) Files() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, e := range c.all() {
-		data, err := document(c.standalone(e))
-		if err != nil {
-			return nil, fmt.Errorf("catalogue: encode the schema of %s: %w", e.about, err)
-		}
-		files[e.file] = data
+		files[e.file] = e.document
 	}
 	data, err := document(c.asyncAPI())
 	if err != nil {
@@ -102,8 +98,7 @@ func (c *Catalogue) Files() (map[string][]byte, error) {
 // of events that the catalogue no longer has. It returns notes: compatible changes after which
 // something must be done. Show them, since a later comparison does not find them again.
 //
-// Errors: those of [New]; [*IncompatibleError]; [*FileError]; those of the file system; an error if
-// the folder has a README.md that Write has not written.
+// Errors: those of [New]; [*IncompatibleError]; [*FileError]; those of the file system.
 func Write(dir string, config Config) (notes []Change, err error) {
 	c, err := New(config)
 	if err != nil {
@@ -120,10 +115,6 @@ func (c *Catalogue) Write(dir string) (notes []Change, err error) {
 	}
 	if len(difference.Incompatible) > 0 {
 		return nil, &IncompatibleError{Dir: dir, Changes: difference.Incompatible}
-	}
-	index := filepath.Join(dir, indexFile)
-	if data, err := os.ReadFile(index); err == nil && !strings.Contains(string(data), generatedMark) { //nolint:gosec // the folder is that of the caller
-		return nil, fmt.Errorf("catalogue: %s was not written by this package: choose a folder that has only the catalogue", index)
 	}
 	for _, name := range difference.Stale {
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -168,7 +159,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 			}
 			name = filepath.ToSlash(name)
 			text := string(data)
-			if name == indexFile || name == asyncAPIFile || strings.HasSuffix(name, ".json") || strings.Contains(text, generatedMark) {
+			if name == asyncAPIFile || strings.HasSuffix(name, ".json") || strings.Contains(text, generatedMark) {
 				// Git may have changed the ends of lines.
 				files[name] = []byte(strings.ReplaceAll(text, "\r\n", "\n"))
 			}

@@ -86,7 +86,7 @@ func (c Config) validateEncodings() error {
 			return &ConfigError{Field: field, Reason: err.Error()}
 		}
 		if len(names) == 0 {
-			return &ConfigError{Field: field, Reason: "names no encoding"}
+			return &ConfigError{Field: field, Reason: "names no encoding: name one, or leave the type out"}
 		}
 		if err := validNames(field, names); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (c Config) validateEncodings() error {
 func validNames(field string, names []string) error {
 	for i, name := range names {
 		if !encodingName.MatchString(name) {
-			return &ConfigError{Field: fmt.Sprintf("%s[%d]", field, i), Reason: fmt.Sprintf("is %q, which is not the name of an encoding", name)}
+			return &ConfigError{Field: fmt.Sprintf("%s[%d]", field, i), Reason: fmt.Sprintf("is %q: a name has 1 to 32 lower case letters, digits and ._-", name)}
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func validNames(field string, names []string) error {
 func validEncoding(e Encoding) (fault string) {
 	switch e := e.(type) {
 	case nil:
-		return "is nil"
+		return "is nil: leave it out"
 	case forReading:
 		return validEncoding(e.Encoding)
 	case forTypes:

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -85,7 +86,7 @@ func ExampleForTypes() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			fmt.Printf("%s %q %t\n", record.EventType, record.Encoding, bytes.Contains(record.Payload, []byte("{")))
+			fmt.Printf("%s %q %t\n", record.EventType, record.Encoding, json.Valid(record.Payload))
 		}
 	}
 

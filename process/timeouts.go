@@ -125,12 +125,14 @@ func (m *Manager[S]) fire(ctx context.Context, t *timeoutRow) error {
 	_, in.TimeoutKey, _ = m.definition.timeout(t.name)
 	err := m.step(ctx, in, t)
 	switch {
-	case err == nil, errors.Is(err, errNotSet):
+	case err == nil && t.step != nil, errors.Is(err, errNotSet):
 		return nil
-	case !isIgnored(err):
+	case err == nil: // an earlier attempt has fired it, and its row came back with a restored table
+	case isIgnored(err):
+		m.stats.ignored.Add(1)
+	default:
 		return err
 	}
-	m.stats.ignored.Add(1)
 	gone := onlyIf(types.TransactWriteItem{Delete: m.deleteTimeout(t.process, t.name)}, t.token).Delete
 	_, err = m.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: gone.TableName, Key: gone.Key, ConditionExpression: gone.ConditionExpression,

@@ -62,9 +62,9 @@ func (r Reader[T]) checked() (Reader[T], error) {
 	case r.Client == nil:
 		return r, errNoClient
 	case r.Decode == nil:
-		return r, &ConfigError{"Decode is nil"}
+		return r, &ConfigError{"Decode is nil: pass a function that decodes a row"}
 	case r.MaxRead < 0:
-		return r, &ConfigError{fmt.Sprintf("MaxRead is %d, not at least 1", r.MaxRead)}
+		return r, &ConfigError{fmt.Sprintf("MaxRead is %d: use at least 1, or 0 for the default", r.MaxRead)}
 	case isReserved(r.Table.PartitionKey) || isReserved(r.Table.SortKey):
 		return r, errReservedKeys
 	}

@@ -161,7 +161,7 @@ func NewRows(client RowClient, table RowTable, config Config, reactions ...RowRe
 			continue
 		}
 		if ofState = r.ofState; len(reactions) > 1 {
-			return nil, &ConfigError{"OnState is not the only reaction"}
+			return nil, &ConfigError{"OnState is not the only reaction: pass it alone, or OnRow for each type of event"}
 		}
 	}
 	p, err := newProjection(config, plain...)

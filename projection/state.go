@@ -34,7 +34,7 @@ func OnState[S any](aggregates *repository.Repository[S], write func(ctx context
 		case err != nil:
 			return nil, 0, err
 		case a.ID != last.Aggregate:
-			return nil, 0, &ConfigError{fmt.Sprintf("the repository loads %s for events of %s", a.ID, last.Aggregate)}
+			return nil, 0, &ConfigError{fmt.Sprintf("the repository of OnState loads %s for events of %s: pass the repository of the topic's aggregates", a.ID, last.Aggregate)}
 		case a.Version < last.Number:
 			// The commit of a later event of the run is not visible as a whole.
 			return nil, 0, fmt.Errorf("load %s: its version is %d, before event %d: %w", a.ID, a.Version, last.Number, journal.ErrContended)

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
@@ -102,10 +103,8 @@ func (t Table) validate() error {
 			return &ConfigError{fmt.Sprintf("an index of table %q needs a name and a partition key", t.Name)}
 		case names[index.Name]:
 			return &ConfigError{what + "is declared twice"}
-		case isReserved(index.PartitionKey) || isReserved(index.SortKey):
-			return &ConfigError{what + "has a key whose name is reserved"}
-		case slices.ContainsFunc(index.Attributes, isReserved):
-			return &ConfigError{what + "has an attribute whose name is reserved"}
+		case slices.ContainsFunc(append([]string{index.PartitionKey, index.SortKey}, index.Attributes...), isReserved):
+			return &ConfigError{fmt.Sprintf("%shas an attribute that begins with %q, which is reserved", what, checkpoint.RowAttributes)}
 		case !slices.Contains([]types.ScalarAttributeType{"", types.ScalarAttributeTypeS, types.ScalarAttributeTypeN}, index.SortType):
 			return &ConfigError{fmt.Sprintf("%shas the SortType %q: use S or N", what, index.SortType)}
 		}

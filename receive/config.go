@@ -23,7 +23,8 @@ type Config struct {
 	// ID returns the id of a message in its topic, if the sender sets no UUID of Watermill, such as
 	// the partition and offset in Kafka or a field of the payload. It must be the same for each
 	// delivery of the message. The stored message has the UUID "{topic}/{id}". Default: the UUID of
-	// the message as it is.
+	// the message. A UUID that is not UTF-8 or has more than 512 bytes is replaced by its SHA-256,
+	// because it could not be the id of a command.
 	ID func(msg *message.Message) string
 
 	// Key returns the key of a message: messages with the same key are handled in the order in
@@ -45,9 +46,9 @@ type Config struct {
 	Names []string
 
 	// DeadLetter is called for a message that can never be stored or handled: it has no id
-	// ([ErrNoID]), Check refuses it ([ErrUndecodable]), the publisher does
-	// (*publisher.MessageError), such as a message that is too large, or the stream of its key was
-	// deleted or its encryption key destroyed. If DeadLetter returns nil,
+	// ([ErrNoID]), Check refuses it or a function of the Config panics with it ([ErrUndecodable]),
+	// the publisher refuses it (*publisher.MessageError), such as a message that is too large, or
+	// the stream of its key was deleted or its encryption key destroyed. If DeadLetter returns nil,
 	// the message is acked: publish it to a topic of the other Pub/Sub, or log what is needed to
 	// find it. Default: a message that cannot be stored fails again and again, and with some
 	// Pub/Subs it holds up all later ones. One that cannot be decoded is stored, and fails in its

@@ -1,5 +1,5 @@
 // Package receive takes messages of another Pub/Sub into the journal, where a consumer group
-// handles them: in order, with failure policies, and in sight of operators. It is an inbox.
+// handles them: in order, with failure policies, and visible to operators. It is an inbox.
 //
 //	in, err := receive.New(receive.Config{
 //		Publisher: p, Topic: "payments-inbox",
@@ -32,6 +32,7 @@
 //
 // If a message cannot be stored, Handle waits before it returns the error, for a second at first
 // and up to a minute after many failures. The message is then nacked, and the other Pub/Sub
-// delivers it again. A message that is too large for an item of DynamoDB (about 400 KB) cannot be
-// stored at all; use compression (journal/compress), and set Config.DeadLetter.
+// delivers it again. A panic of a function of the Config is such a failure. A message that is too
+// large for an item of DynamoDB (about 400 KB) cannot be stored at all; use compression
+// (journal/compress), and set Config.DeadLetter.
 package receive

@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -24,11 +26,13 @@ import (
 // second delivery could not be recognised. Nothing was stored.
 var ErrNoID = errors.New("the message has no id: set Config.ID to a function that returns one, such as the partition and offset in Kafka")
 
-// ErrUndecodable reports that Config.Check has refused a message. Nothing was stored.
+// ErrUndecodable reports that Config.Check has refused a message, or that a function of the Config
+// panics with it. Nothing was stored.
 var ErrUndecodable = errors.New("the message cannot be decoded")
 
 // SourcePrefix is the prefix of metadata of the received message whose keys the journal uses
-// itself, such as "source_occurred_at" and "source_sequence_number".
+// itself, such as "source_occurred_at" and "source_sequence_number". It is repeated if the message
+// has metadata of that name too.
 const SourcePrefix = "source_"
 
 // Receiver stores messages of another Pub/Sub in the journal. It is safe for concurrent use.
@@ -37,10 +41,10 @@ type Receiver struct {
 	byID   bool // Config.ID was set
 	logger watermill.LoggerAdapter
 
-	unknown                  sync.Map     // names that were reported
-	reported                 atomic.Int64 // number of these
-	failures                 atomic.Int64 // in a row
-	stored, ignored, refused atomic.Uint64
+	unknown                 sync.Map     // names that were reported
+	reported                atomic.Int64 // number of these
+	failures                atomic.Int64 // in a row
+	stored, ignored, failed atomic.Uint64
 }
 
 // Stats counts the work of a [Receiver] since it was made.
@@ -65,7 +69,7 @@ func New(config Config, logger watermill.LoggerAdapter) (*Receiver, error) {
 
 // Stats returns the current counts.
 func (r *Receiver) Stats() Stats {
-	return Stats{Stored: r.stored.Load(), Ignored: r.ignored.Load(), Failed: r.refused.Load()}
+	return Stats{Stored: r.stored.Load(), Ignored: r.ignored.Load(), Failed: r.failed.Load()}
 }
 
 // Topic returns Config.Topic.
@@ -80,8 +84,8 @@ func (r *Receiver) Topic() string { return r.config.Topic }
 func (r *Receiver) Handle(msg *message.Message) error {
 	err := r.store(msg)
 	if err != nil {
-		r.refused.Add(1)
-		err = r.bury(msg, err)
+		r.failed.Add(1)
+		err = r.reject(msg, err)
 	}
 	if err == nil {
 		r.failures.Store(0)
@@ -89,70 +93,116 @@ func (r *Receiver) Handle(msg *message.Message) error {
 	}
 	pause := retry.Backoff(r.config.Pause, r.config.MaxPause, int(r.failures.Add(1)))
 	r.logger.Error("Cannot store a received message; the other Pub/Sub delivers it again", err,
-		watermill.LogFields{"message_uuid": msg.UUID, "journal_topic": r.config.Topic, "pause": pause.String()})
+		watermill.LogFields{"message_uuid": printable.Text(msg.UUID), "journal_topic": r.config.Topic, "pause": pause.String()})
 	retry.Sleep(msg.Context(), pause)
 	return err
 }
 
-// bury passes a message that can never be stored to Config.DeadLetter. It returns nil if that has
+// reject passes a message that can never be stored to Config.DeadLetter. It returns nil if that has
 // taken it, and the reason with the error of DeadLetter otherwise.
-func (r *Receiver) bury(msg *message.Message, reason error) error {
+func (r *Receiver) reject(msg *message.Message, reason error) error {
 	never := errors.Is(reason, ErrNoID) || errors.Is(reason, ErrUndecodable) || errors.As(reason, new(*publisher.MessageError)) ||
 		// These are about the stream of its key.
 		errors.Is(reason, journal.ErrKeyDestroyed) || errors.As(reason, new(*journal.DeletedError))
 	if !never || r.config.DeadLetter == nil {
 		return reason
 	}
-	if err := r.config.DeadLetter(msg, reason); err != nil {
+	if err := r.deadLetter(msg, reason); err != nil {
 		return errors.Join(reason, fmt.Errorf("dead letter: %w", err))
 	}
 	r.logger.Error("A received message cannot be stored, and went to Config.DeadLetter", reason,
-		watermill.LogFields{"message_uuid": msg.UUID, "journal_topic": r.config.Topic})
+		watermill.LogFields{"message_uuid": printable.Text(msg.UUID), "journal_topic": r.config.Topic})
 	return nil
 }
 
+// deadLetter calls Config.DeadLetter. A panic is an error, so that a pause follows.
+func (r *Receiver) deadLetter(msg *message.Message, reason error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("it panics: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return r.config.DeadLetter(msg, reason)
+}
+
+// store stores a message, unless it is ignored.
 func (r *Receiver) store(msg *message.Message) error {
-	name := r.config.Name(msg)
-	if r.config.IgnoreUnknown && !slices.Contains(r.config.Names, name) {
-		r.ignored.Add(1)
-		r.reportUnknown(name)
-		return nil
-	}
-	id := r.config.ID(msg)
-	if id == "" {
-		return ErrNoID
-	}
-	if r.config.DeadLetter != nil && r.config.Check != nil {
-		if err := r.config.Check(msg); err != nil {
-			return fmt.Errorf("%w: %w", ErrUndecodable, err)
-		}
-	}
-	if r.byID { // ids of other systems are unique in their topic only
-		id = message.SubscribeTopicFromCtx(msg.Context()) + "/" + id
-	}
-	stored := message.NewMessage(id, msg.Payload)
-	for key, value := range msg.Metadata {
-		switch {
-		case key == envelope.NameKey: // see below
-		case envelope.Stored(key):
-			stored.Metadata[key] = value
-		default:
-			stored.Metadata[SourcePrefix+key] = value
-		}
-	}
-	stored.Metadata[envelope.NameKey] = name
-	if key := r.config.Key(msg); key != "" {
-		if _, err := aggregate.NewID(r.config.Topic, key); err != nil {
-			digest := sha256.Sum256([]byte(key))
-			key = hex.EncodeToString(digest[:])
-		}
-		stored.Metadata[envelope.AggregateIDKey] = key
+	stored, err := r.prepare(msg)
+	if err != nil || stored == nil {
+		return err
 	}
 	if err := r.config.Publisher.Publish(r.config.Topic, stored); err != nil {
 		return err
 	}
 	r.stored.Add(1)
 	return nil
+}
+
+// prepare returns the message to store, or nil if it is ignored.
+func (r *Receiver) prepare(msg *message.Message) (stored *message.Message, err error) {
+	// Without this, the other Pub/Sub would deliver the message again and again without a pause.
+	defer func() {
+		if cause := recover(); cause != nil {
+			stored, err = nil, fmt.Errorf("%w: a function of the Config panics: %v\n%s", ErrUndecodable, cause, debug.Stack())
+		}
+	}()
+	name := r.config.Name(msg)
+	if r.config.IgnoreUnknown && !slices.Contains(r.config.Names, name) {
+		r.ignored.Add(1)
+		r.reportUnknown(name)
+		return nil, nil
+	}
+	id := r.config.ID(msg)
+	if id == "" {
+		return nil, ErrNoID
+	}
+	if r.config.DeadLetter != nil && r.config.Check != nil {
+		if err := r.config.Check(msg); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUndecodable, err)
+		}
+	}
+	if r.byID { // ids of other systems are unique in their topic only
+		id = message.SubscribeTopicFromCtx(msg.Context()) + "/" + id
+	}
+	if len(id) > maxID || !utf8.ValidString(id) {
+		id = digest(id)
+	}
+	stored = message.NewMessage(id, msg.Payload)
+	for key, value := range msg.Metadata {
+		switch {
+		case key == envelope.NameKey: // see below
+		case envelope.Stored(key):
+			stored.Metadata[key] = value
+		default:
+			stored.Metadata[freeKey(msg.Metadata, key)] = value
+		}
+	}
+	stored.Metadata[envelope.NameKey] = name
+	if key := r.config.Key(msg); key != "" {
+		if _, err := aggregate.NewID(r.config.Topic, key); err != nil {
+			key = digest(key)
+		}
+		stored.Metadata[envelope.AggregateIDKey] = key
+	}
+	return stored, nil
+}
+
+// freeKey returns a reserved key with SourcePrefix, which is repeated if the sender has such a key.
+func freeKey(metadata message.Metadata, key string) string {
+	for taken := true; taken; _, taken = metadata[key] {
+		key = SourcePrefix + key
+	}
+	return key
+}
+
+// maxID is the maximum length of a command id in bytes. Package command executes a message with its
+// UUID as the command id.
+const maxID = 512
+
+// digest returns a text that replaces an id or a key that cannot be stored.
+func digest(of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return hex.EncodeToString(sum[:])
 }
 
 // mostReported is the number of unknown names that are logged.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,8 @@ func TestAMessageIsStoredWithWhatItCarries(t *testing.T) {
 	msg.Metadata.Set("order", "7")
 	msg.Metadata.Set("sequence_number", "12") // a key that the journal uses itself
 	msg.Metadata.Set("source_name", "bank")
+	msg.Metadata.Set("aggregate_type", "3")
+	msg.Metadata.Set("source_aggregate_type", "4")
 	require.NoError(t, w.Handle(msg))
 
 	stored := w.stored(t)
@@ -91,6 +94,8 @@ func TestAMessageIsStoredWithWhatItCarries(t *testing.T) {
 	assert.Equal(t, "Paid", stored[0].EventType)
 	assert.Equal(t, "12", stored[0].Metadata[receive.SourcePrefix+"sequence_number"])
 	assert.Equal(t, "bank", stored[0].Metadata["source_name"])
+	assert.Equal(t, "4", stored[0].Metadata["source_aggregate_type"])
+	assert.Equal(t, "3", stored[0].Metadata["source_source_aggregate_type"])
 	assert.Equal(t, "12", msg.Metadata.Get("sequence_number"), "the message of the other Pub/Sub is not changed")
 }
 
@@ -104,6 +109,26 @@ func TestKeysThatAreNoIDsAreReplaced(t *testing.T) {
 	require.Len(t, stored, 2)
 	assert.Len(t, stored[0].Aggregate.Value, 64)
 	assert.Equal(t, stored[0].Aggregate, stored[1].Aggregate, "they keep their order")
+}
+
+// Package command executes a message with its UUID as the command id, which has 512 bytes at most.
+func TestIDsThatAreNoCommandIDsAreReplaced(t *testing.T) {
+	t.Parallel()
+	w := receiver(t, receive.Config{})
+	ids := []string{strings.Repeat("u", 513), strings.Repeat("u", 514), "\xff", strings.Repeat("u", 512)}
+	for _, id := range ids {
+		require.NoError(t, w.Handle(named(id, "Paid")))
+		require.NoError(t, w.Handle(named(id, "Paid")), "again")
+	}
+	stored := map[string]int{}
+	for _, r := range w.stored(t) {
+		stored[r.EventID]++
+		assert.LessOrEqual(t, len(r.EventID), 512)
+	}
+	require.Len(t, stored, len(ids))
+	for id, n := range stored {
+		assert.Equal(t, 2, n, "each delivery of %q", id)
+	}
 }
 
 func TestAMessageWithoutAnIDIsRefused(t *testing.T) {
@@ -146,6 +171,38 @@ func TestWhatCanNeverBeStoredGoesToTheDeadLetters(t *testing.T) {
 		assert.Len(t, buried, 2)
 		assert.Equal(t, receive.Stats{Failed: 5}, w.Stats())
 	})
+}
+
+// Watermill's Recoverer nacks a message whose handler panics, and the other Pub/Sub delivers it
+// again at once.
+func TestAMessageWithWhichAFunctionPanicsIsNotDeliveredAgainAtFullSpeed(t *testing.T) {
+	t.Parallel()
+	malformed := func(msg *message.Message) string { return string(msg.Payload[5:]) }
+	for name, config := range map[string]receive.Config{
+		"ID": {ID: malformed}, "Key": {Key: malformed}, "Name": {Name: malformed},
+		"Check": {Check: func(msg *message.Message) error { return errors.New(malformed(msg)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				var reasons []error
+				config.DeadLetter = func(_ *message.Message, reason error) error {
+					if reasons = append(reasons, reason); len(reasons) == 1 {
+						panic("no connection")
+					}
+					return nil
+				}
+				w, begin := receiver(t, config), time.Now()
+				require.ErrorContains(t, w.Handle(named("1", "Paid")), "dead letter: it panics: no connection")
+				assert.Positive(t, time.Since(begin), "it waits")
+				require.NoError(t, w.Handle(named("1", "Paid")))
+				require.Len(t, reasons, 2)
+				require.ErrorIs(t, reasons[1], receive.ErrUndecodable)
+				require.ErrorContains(t, reasons[1], "receive_test.go", "it says where")
+				assert.Equal(t, receive.Stats{Failed: 2}, w.Stats())
+			})
+		})
+	}
 }
 
 // A message of a person that was forgotten can never be stored, and must not hold up others.

@@ -142,6 +142,8 @@ func TestAttemptsAtADeferredEventAreLogged(t *testing.T) {
 		write(t, j, "x", 0, 1)
 		config := quick(j)
 		config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Minute, MaxPause: time.Minute, Attempts: 4})
+		// This keeps the number of polls in ten fake minutes small.
+		config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Second, time.Second
 		log, _, messages := logged(t, config)
 		answerWith(messages, func(*message.Message) error { return errDeclined })
 

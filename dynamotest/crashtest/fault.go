@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 )
 
-// ErrFault is the error of a call that [Fleet.Fault] lets fail.
+// ErrFault is the error of a call that fails by [Fleet.Fault].
 var ErrFault = errors.New("crashtest: the call fails")
 
 // Fault returns an error with the given chance while a [Fleet.Storm] lasts, and nil otherwise. Call

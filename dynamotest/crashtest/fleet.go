@@ -22,7 +22,7 @@ type Service interface {
 // requests to the database. While it runs it may serve the listener, which the fleet closes.
 type Open[S Service] func(ctx context.Context, client *dynamodb.Client, listener net.Listener) (S, error)
 
-// Fleet has the instances of a service, and their database. It is safe for concurrent use.
+// Fleet holds the instances of a service, and their database. It is safe for concurrent use.
 type Fleet[S Service] struct {
 	// Patience limits all waits: for an instance that opens, for replies, and for
 	// [Fleet.Eventually]. Set it before the first Start. Default: 1 minute.

@@ -126,8 +126,8 @@ func run(ctx context.Context, client *dynamodb.Client, url string, out, log io.W
 	if err != nil {
 		return fmt.Errorf("%w: start orderhistory with -nats first", err)
 	}
-	_, err = app.Receive(millrace.Group{Name: "orders", Topics: []string{topic}},
-		millrace.Inbox{Subscriber: orders, Receive: receive.Config{
+	_, err = app.Receive(millrace.Group{Name: "orders"},
+		millrace.Inbox{Subscriber: orders, Topics: []string{topic}, Receive: receive.Config{
 			Key:           func(msg *message.Message) string { return msg.Metadata.Get(forward.KeyKey) },
 			IgnoreUnknown: true, // the other program may publish more
 		}},

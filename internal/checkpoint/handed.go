@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A membership has at most maxHanded ids with maxHandedBytes bytes, which is as much as a write
-// unit more or two.
+// A membership holds at most maxHanded ids with maxHandedBytes bytes, which cost one or two write
+// units more.
 const (
 	maxHanded      = 50
 	maxHandedBytes = 2 << 10

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// mostDue is about the number of tail entries that a pass of TrimDue visits.
-	mostDue = 1000
+	// mostDue is about the number of tail entries that a pass of TrimDue visits, divided among the
+	// shards, and leastDue the number for a shard.
+	mostDue, leastDue = 1000, 50
 	// duePage is the number of tail entries that are read at once.
 	duePage = 250
 	// dueOverlap is visited again by the next pass: the tail is eventually consistent, and the
@@ -32,14 +33,14 @@ func dueInterval(keep time.Duration) time.Duration {
 // for each topic decides when a pass is due, and only one caller makes it. A pass is due each hour,
 // or after a twenty-fourth of Keep if that is shorter.
 //
-// A pass visits up to about 1,000 messages. If more are left, Trimmed.More is set and the next pass
-// is due at once. Messages that a group has not handled stay. A pass visits them again after a
-// seventh of Keep. TrimDue finds messages by the time at which they were written. So messages that
-// an archive has brought need Trim, and so do those of a stream that was longer blocked for other
-// reasons.
+// A pass visits up to about 1,000 messages, or 50 of each shard if there are more than 20 shards.
+// If more are left, Trimmed.More is set and the next pass is due at once. Messages that a group has
+// not handled stay. A pass visits them again after a seventh of Keep. TrimDue finds messages by the
+// time at which they were written. So messages that an archive has brought need Trim, and so do
+// those of a stream that was longer blocked for other reasons.
 //
-// It ignores TrimOptions.DryRun. It removes what interrupted passes have left, without
-// ResumeInterrupted.
+// It refuses TrimOptions.DryRun, because it stores how far it has come. It removes what interrupted
+// passes have left, without ResumeInterrupted.
 //
 // A call that makes no pass costs half a read unit. A pass also costs two write units, half a read
 // unit for each 4 KB of the tail and at least for each shard, a read unit for the list of groups,
@@ -48,12 +49,15 @@ func dueInterval(keep time.Duration) time.Duration {
 //
 // Errors: those of Trim. After an error the next pass begins where this one began.
 func (g *Groups) TrimDue(ctx context.Context, topic string, options TrimOptions) (Trimmed, error) {
-	options.DryRun, options.ResumeInterrupted = false, false
+	options.ResumeInterrupted = false
 	d := due{trim: trim{groups: g, topic: topic, options: options, sum: Trimmed{Topic: topic, HeldBy: map[string]int{}}}}
-	if err := d.options.validate(); err != nil {
-		return d.sum, fmt.Errorf("trim topic %q: %w", topic, err)
+	err := d.options.validate()
+	switch {
+	case err == nil && options.DryRun:
+		err = errDryRun
+	case err == nil:
+		err = d.run(ctx)
 	}
-	err := d.run(ctx)
 	if errors.Is(err, checkpoint.ErrFenced) {
 		err = nil // another process makes the pass
 	}
@@ -62,6 +66,8 @@ func (g *Groups) TrimDue(ctx context.Context, topic string, options TrimOptions)
 	}
 	return d.sum, nil
 }
+
+var errDryRun = errors.New("TrimDue has no dry run, because it stores how far it has come: use Trim for that")
 
 // due is a pass of TrimDue.
 type due struct {
@@ -126,7 +132,7 @@ func (d *due) shard(ctx context.Context, number int) (upTo time.Time, err error)
 	if !d.from.IsZero() {
 		q.After = storage.CursorAt(d.from)
 	}
-	left := max(mostDue/d.groups.journal.Config.Shards, 50)
+	left := max(mostDue/d.groups.journal.Config.Shards, leastDue)
 	for {
 		q.Limit = min(left, duePage)
 		var page storage.TailPage

@@ -234,6 +234,8 @@ func TestATopicWithoutAGroupKeepsItsCommands(t *testing.T) {
 		require.ErrorContains(t, err, `group "later" does not exist`)
 		_, err = q.Groups.TrimDue(t.Context(), topic, groups.TrimOptions{})
 		require.ErrorAs(t, err, new(*groups.TrimKeepError))
+		_, err = q.Groups.TrimDue(t.Context(), topic, groups.TrimOptions{Keep: week, DryRun: true})
+		require.ErrorContains(t, err, "TrimDue has no dry run")
 	})
 }
 

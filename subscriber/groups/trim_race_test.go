@@ -31,7 +31,10 @@ func TestNoCommandIsLostWhileEarlierOnesAreRemoved(t *testing.T) {
 		const processes, rounds, senders = 4, 12, 2
 		h := &handled{}
 		member := open(t, c.db.Client(), journal.Config{})
-		h.consume(t, member.quick(), nil)
+		config := member.quick()
+		// This keeps the number of polls in many fake minutes small.
+		config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Second, time.Second
+		h.consume(t, config, nil)
 		var faults []*dynamotest.Injection
 		for _, fault := range []dynamotest.Fault{
 			dynamotest.Throttle(), dynamotest.LoseReply(), dynamotest.CutConnection(), dynamotest.Latency(time.Millisecond, time.Second), dynamotest.DelayIndex(0, 5*time.Second),

@@ -129,8 +129,8 @@ func (c child) receiveUntil(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inbox := millrace.Inbox{Subscriber: sub, Receive: receive.Config{Key: func(m *message.Message) string { return m.Metadata.Get("key") }}}
-	_, err = app.Receive(millrace.Group{Name: "other", Topics: []string{"orders"}}, inbox,
+	inbox := millrace.Inbox{Subscriber: sub, Topics: []string{"orders"}, Receive: receive.Config{Key: func(m *message.Message) string { return m.Metadata.Get("key") }}}
+	_, err = app.Receive(millrace.Group{Name: "other"}, inbox,
 		command.Handler("place", orders, func(m *Wanted) (string, aggregate.Decision[shop.Order]) {
 			return m.Order, shop.Place("anna", m.Number)
 		}))

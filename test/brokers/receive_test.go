@@ -34,6 +34,7 @@ func (Wanted) EventType() string { return "Wanted" }
 // TestMessagesOfEachBrokerAreHandledOnce has no queue of SQS: its Pub/Sub is not among the
 // dependencies, and the emulator does not speak the protocol of the current SDK.
 func TestMessagesOfEachBrokerAreHandledOnce(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"NATS", "Kafka", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) { receiveAll(t, name, brokers[name](t)) })
 	}

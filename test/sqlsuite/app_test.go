@@ -121,22 +121,27 @@ func TestAnAppOperatesItsSQLProjections(t *testing.T) {
 func TestAnAppRebuildsAReadModelInAnSQLDatabase(t *testing.T) {
 	t.Parallel()
 	w := setup(t, newSQLite(t))
-	app, err := millrace.Open(t.Context(), w.dynamo, millrace.Config{Journal: w.j.Config()})
-	require.NoError(t, err)
-	_, err = millrace.Repository(app, splitAccounts, repository.Config{})
-	require.NoError(t, err)
-	config := readmodel.Config{Name: "sums", Topics: []string{topic}, Refresh: 20 * time.Millisecond, MaxAge: -1}
-	_, err = app.SQLReadModel(t.Context(), config, nil, nil)
-	require.ErrorAs(t, err, new(*millrace.ConfigError))
-	model, err := app.SQLReadModel(t.Context(), config, w.store, func(ctx context.Context, g readmodel.Generation) ([]sqlprojection.Reaction, error) {
+	build := func(ctx context.Context, g readmodel.Generation) ([]sqlprojection.Reaction, error) {
 		table := g.Table("sums")
 		_, err := w.db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table+" (id TEXT PRIMARY KEY, sum BIGINT)")
 		return []sqlprojection.Reaction{sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO "+table+" VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET sum = sum + excluded.sum", r.Aggregate.Value, e.Amount)
 			return err
 		})}, err
-	})
-	require.NoError(t, err)
+	}
+	config := readmodel.Config{Name: "sums", Topics: []string{topic}, Refresh: 20 * time.Millisecond, MaxAge: -1}
+	open := func() (*millrace.App, *readmodel.Model) {
+		app, err := millrace.Open(t.Context(), w.dynamo, millrace.Config{Journal: w.j.Config()})
+		require.NoError(t, err)
+		_, err = millrace.Repository(app, splitAccounts, repository.Config{})
+		require.NoError(t, err)
+		_, err = app.SQLReadModel(t.Context(), config, nil, nil)
+		require.ErrorAs(t, err, new(*millrace.ConfigError))
+		model, err := app.SQLReadModel(t.Context(), config, w.store, build)
+		require.NoError(t, err)
+		return app, model
+	}
+	app, model := open()
 	stop, err := app.Start(t.Context())
 	require.NoError(t, err)
 	w.write("x", 0, PaidTwice{1, 2}, Deposited{4})
@@ -156,4 +161,11 @@ func TestAnAppRebuildsAReadModelInAnSQLDatabase(t *testing.T) {
 		assert.Equal(t, 15, sum, g.String())
 	}
 	require.NoError(t, stop())
+
+	other, _ := open() // it does not run, as a program of an operator
+	for _, g := range generations.Live {
+		position, err := other.Groups().Position(t.Context(), g.Group(), account("x"))
+		require.NoError(t, err)
+		assert.EqualValues(t, 3, position, g.String())
+	}
 }

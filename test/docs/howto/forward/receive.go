@@ -22,10 +22,10 @@ func (PaymentSettled) EventType() string { return "PaymentSettled" }
 
 // Receive ships an order when its payment is settled.
 func Receive(app *millrace.App, orders *repository.Repository[shop.Order], broker message.Subscriber) error {
-	group := millrace.Group{Name: "payments", Topics: []string{"payments.settled"}, Subscriber: func(c *subscriber.Config) {
+	group := millrace.Group{Name: "payments", Subscriber: func(c *subscriber.Config) {
 		c.Failures = subscriber.Park(20)
 	}}
-	inbox := millrace.Inbox{Subscriber: broker, Receive: receive.Config{
+	inbox := millrace.Inbox{Subscriber: broker, Topics: []string{"payments.settled"}, Receive: receive.Config{
 		Key: func(m *message.Message) string { return m.Metadata.Get("key") }, // order for each key
 	}}
 	_, err := app.Receive(group, inbox, command.Handler("ship", orders,

@@ -129,8 +129,8 @@ func (a *App) check(ctx context.Context, id string) error {
 		return errors.New("the order is neither paid nor cancelled")
 	}
 	row, found, err := a.views.Get(ctx, id)
-	if err != nil || !found || row.Status != o.State.Status {
-		return fmt.Errorf("the order is %s, but the read model shows %q: %w", o.State.Status, row.Status, err)
+	if err == nil && (!found || row.Status != o.State.Status) {
+		err = fmt.Errorf("the order is %s, but the read model shows %q", o.State.Status, row.Status)
 	}
-	return nil
+	return err
 }
