@@ -32,7 +32,9 @@ type UpcasterDescription struct {
 	// GoType is the type that stored payloads are decoded as. It is nil if the upcaster does not
 	// decode them: [Rename], [Drop] and [UpcastRaw].
 	GoType reflect.Type
-	Codec  Codec // decodes the payloads
+	// Returns is the Go type of the events that it returns. It is nil if that is not one type.
+	Returns reflect.Type
+	Codec   Codec // decodes the payloads
 }
 
 // Describe returns the Go types and the upcasters of the definition.
@@ -50,7 +52,7 @@ func (d Definition[S]) Describe() Description {
 	for _, name := range d.evolution.names {
 		u := d.evolution.byName[name]
 		of.Upcasters = append(of.Upcasters, UpcasterDescription{
-			From: name, To: slices.Clone(u.to), Open: u.open, Splits: u.many, GoType: u.old, Codec: u.codecOr(d.Codec()),
+			From: name, To: slices.Clone(u.to), Open: u.open, Splits: u.many, GoType: u.old, Returns: u.new, Codec: u.codecOr(d.Codec()),
 		})
 	}
 	return of

@@ -25,7 +25,7 @@ func TestADefinitionDescribesItsTypesAndUpcasters(t *testing.T) {
 		{Type: "account.withdrawn.v1", GoType: reflect.TypeFor[Withdrawn]()},
 	}, of.Events)
 	assert.Equal(t, []aggregate.UpcasterDescription{
-		{From: "account.deposited.v0", To: []string{"account.deposited.v1"}, GoType: reflect.TypeFor[old](), Codec: aggregate.JSON},
+		{From: "account.deposited.v0", To: []string{"account.deposited.v1"}, GoType: reflect.TypeFor[old](), Returns: reflect.TypeFor[Deposited](), Codec: aggregate.JSON},
 		{From: "account.moved.v0", Open: true, Splits: true, GoType: reflect.TypeFor[old](), Codec: aggregate.JSON},
 		{From: "account.taken.v0", To: []string{"account.withdrawn.v1"}, Codec: aggregate.JSON},
 		{From: "account.viewed.v0", Codec: aggregate.JSON},

@@ -45,6 +45,8 @@ type entry struct {
 	root        *structKey // the type that the schema describes
 	file        string     // the path of the schema, in the folder of the catalogue
 	document    []byte     // the schema as the content of the file
+	codec       aggregate.Codec
+	returns     reflect.Type // what an upcaster returns, nil if that is not one type
 }
 
 // about says in a file what a schema describes.
@@ -161,7 +163,7 @@ func (c *Catalogue) addAggregate(definition describer) error {
 		if err != nil {
 			return err
 		}
-		e.text = what.reading()
+		e.text, e.returns = what.reading(), u.Returns
 		a.upcasters = append(a.upcasters, e)
 	}
 	c.aggregates = append(c.aggregates, a)
@@ -207,7 +209,7 @@ func (c *Catalogue) addChannel(channel Channel) error {
 
 // describe sets the schema of an entry. A nil type is one that is not decoded.
 func (c *Catalogue) describe(e *entry, codec aggregate.Codec, t reflect.Type) error {
-	e.Codec, e.GoType, e.schema = "json", typeName(t), &schema{}
+	e.Codec, e.GoType, e.schema, e.codec = "json", typeName(t), &schema{}, codec
 	if d, ok := codec.(messageDescriber); ok {
 		e.Codec = "protobuf"
 		if t == nil {

@@ -10,6 +10,7 @@ import (
 // form of the stored events with what reads them.
 func (c *check) upcaster(old, now *entry) {
 	c.result(old, now)
+	c.returned(old, now)
 	read, form := c.reader(now), c.storedForm(old)
 	if read == nil || form == nil || read.GoType == "" {
 		return
@@ -63,6 +64,39 @@ func (c *check) result(old, now *entry) {
 		c.note(old, "stored events of this type are ignored now", "snapshots and read models were stored with their effect", fix)
 	case old.Kind == upcaster && !slices.Equal(old.UpcastTo, now.UpcastTo):
 		c.note(old, fmt.Sprintf("its upcaster returned %s and returns %s", list(old.UpcastTo), list(now.UpcastTo)), why, fix)
+	}
+}
+
+// returned reports fields that an upcaster returns and that are read in another way. It returns a
+// type of its own then: not that of the definition, or of the next upcaster.
+func (c *check) returned(old, now *entry) {
+	if now.returns == nil {
+		return
+	}
+	read := c.reader(c.now[subject{event, now.Aggregate, now.UpcastTo[0], 0}])
+	if read == nil || read.GoType == "" {
+		return
+	}
+	alone := &Catalogue{inference: newInference(c.config.As)}
+	as := &entry{}
+	if err := alone.describe(as, read.codec, now.returns); err != nil {
+		return // Definition.Validate reports types that cannot be encoded
+	}
+	alone.names = definitionNames(alone.reachable(as))
+	breaks := func(d diff, what string) {
+		c.breaks(old, d.field, "its upcaster returns "+what, "the events that it returns are read as "+read.GoType, "let it return "+read.GoType)
+	}
+	for _, d := range readDifferences(alone.withRequired(as), c.standalone(read)) {
+		switch field := d.where(); {
+		case d.kind == retyped:
+			breaks(d, field+" as "+d.old+", which is read as "+d.new)
+		case d.kind == nowNotNull:
+			breaks(d, field+" with null, which cannot be read")
+		case d.kind == removed && read.Kind == event:
+			breaks(d, field+", which is not read")
+		case d.kind == added:
+			breaks(d, "events without "+field)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package catalogue_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -62,6 +63,38 @@ func TestAnUpcasterReadsWhatIsStored(t *testing.T) {
 	d = compare(t, configOf(define(paid{})), configOf(define(settled{}).WithUpcasters(aggregate.Rename("order.paid.v1", "order.settled.v1"))))
 	assert.Empty(t, d.Incompatible)
 }
+
+func TestAnUpcasterReturnsWhatIsReadNext(t *testing.T) {
+	t.Parallel()
+	before := configOf(define(placed{}))
+	after := func(second ...aggregate.Upcaster) catalogue.Config {
+		first := aggregate.Upcast("order.placed.v1", func(placed) put { return put{} })
+		return configOf(define(paid{}, placedV2{}).WithUpcasters(append(second, first)...))
+	}
+	type wrong struct{ Customer int }
+	next := func(of any) catalogue.Config {
+		c := after(aggregate.Upcast("order.put.v1", func(stored) placedV2 { return placedV2{} }))
+		c.As = map[reflect.Type]reflect.Type{reflect.TypeFor[put](): reflect.TypeFor[placed](), reflect.TypeFor[stored](): reflect.TypeOf(of)}
+		return c
+	}
+	assert.Equal(t, []string{
+		`event type "order.placed.v1" of aggregate type "order": its upcaster returns the field "Customer" as string, which is read as integer (int64): ` +
+			`the events that it returns are read as catalogue_test.stored. To fix it, let it return catalogue_test.stored.`,
+	}, texts(compare(t, before, next(wrong{})).Incompatible))
+	assert.Empty(t, compare(t, before, next(struct{ Customer string }{})).Incompatible)
+	assert.Empty(t, compare(t, before, next(struct{}{})).Incompatible, "upcasters may ignore fields")
+
+	// The definition has another type for the name.
+	c := configOf(define(put{}).WithUpcasters(aggregate.Upcast("order.placed.v1", func(placed) otherPut { return otherPut{} })))
+	c.As = map[reflect.Type]reflect.Type{reflect.TypeFor[put](): reflect.TypeFor[struct{ Customer string }]()}
+	assert.Equal(t, []string{
+		`its upcaster returns the field "Client", which is not read`, `its upcaster returns events without the field "Customer"`,
+	}, whats(compare(t, before, c).Incompatible))
+}
+
+type otherPut struct{ Client string }
+
+func (otherPut) EventType() string { return "order.put.v1" }
 
 func TestAnUpcasterMustAcceptAStoredNull(t *testing.T) {
 	t.Parallel()

@@ -49,6 +49,31 @@ func TestMessagesAreComparedByTheNumbersOfTheirFields(t *testing.T) {
 	}
 }
 
+func TestTheNumbersOfAnEnumerationKeepTheirMeaning(t *testing.T) {
+	t.Parallel()
+	of := func(values ...protobufEnumValue) *schema {
+		return &schema{Protobuf: &protobufMessages{
+			Message:  "bank.Moved",
+			Messages: []protobufMessage{{"bank.Moved", []protobufField{{Number: 1, Name: "how", Type: "bank.How"}, {Number: 2, Name: "also", Type: "bank.How"}}}},
+			Enums:    []protobufEnum{{"bank.How", values}},
+		}}
+	}
+	before := of(protobufEnumValue{0, "NONE"}, protobufEnumValue{1, "CASH"}, protobufEnumValue{2, "CARD"})
+	for name, test := range map[string]struct {
+		after *schema
+		want  []diff
+	}{
+		"another name": {of(protobufEnumValue{0, "NONE"}, protobufEnumValue{1, "COINS"}, protobufEnumValue{2, "CARD"}), nil},
+		"a new value":  {of(protobufEnumValue{0, "NONE"}, protobufEnumValue{1, "CASH"}, protobufEnumValue{2, "CARD"}, protobufEnumValue{3, "COINS"}), nil},
+		"removed":      {of(protobufEnumValue{0, "NONE"}, protobufEnumValue{2, "CARD"}), []diff{{retyped, "how", "CASH = 1", "without that number"}}},
+		"exchanged": {of(protobufEnumValue{0, "NONE"}, protobufEnumValue{2, "CASH"}, protobufEnumValue{1, "CARD"}), []diff{
+			{retyped, "how", "CASH = 1", "CARD = 1"}, {retyped, "how", "CARD = 2", "CASH = 2"},
+		}},
+	} {
+		assert.Equal(t, test.want, differences(before, test.after), name)
+	}
+}
+
 func TestReadingOldPayloadsAsOtherTypes(t *testing.T) {
 	t.Parallel()
 	list := func(items *schema) *schema { return &schema{Type: kinds{"array", null}, Items: items} }

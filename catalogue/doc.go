@@ -36,8 +36,10 @@
 //   - An upcaster reads a field that stored events lack, or reads it as another type or by another
 //     codec. An upcaster may ignore fields. A type that it shares with a current event may have
 //     new optional fields.
+//   - An upcaster returns a type of its own, which is read in another way.
 //   - The codec of an event type changes.
-//   - Fields of a Protocol Buffers message become alternatives of one oneof.
+//   - Fields of a Protocol Buffers message become alternatives of one oneof. A number of an
+//     enumeration is removed, or gets the name of another one.
 //   - A message of a [Channel] changes, except for optional fields, also to larger integers, or is
 //     removed without a later version. Its address changes.
 //

@@ -1,6 +1,10 @@
 package catalogue
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // protobufDifferences compares messages by the numbers of their fields, as their binary form does.
 func protobufDifferences(old, current *protobufMessages) (diffs []diff) {
@@ -26,10 +30,14 @@ func protobufDifferences(old, current *protobufMessages) (diffs []diff) {
 				diffs = append(diffs, diff{kind: nowRequired, field: where})
 			}
 			fromType, toType := elementOf(f.Type), elementOf(now.Type)
-			if old.has(fromType) && current.has(toType) && strings.TrimSuffix(f.Type, fromType) == strings.TrimSuffix(now.Type, toType) {
+			switch {
+			case old.has(fromType) && current.has(toType) && strings.TrimSuffix(f.Type, fromType) == strings.TrimSuffix(now.Type, toType):
 				compare(where, fromType, toType)
-			} else if f.Type != now.Type {
+			case f.Type != now.Type:
 				diffs = append(diffs, diff{kind: retyped, field: where, old: f.Type, new: now.Type})
+			case !seen[fromType]:
+				seen[fromType] = true // an enumeration is compared once
+				diffs = append(diffs, enumDifferences(where, old.enum(fromType), current.enum(toType))...)
 			}
 		}
 		for _, f := range before.joined(after) {
@@ -62,6 +70,34 @@ func (m protobufMessage) joined(current protobufMessage) (fields []protobufField
 		}
 	}
 	return fields
+}
+
+// enumDifferences returns the numbers of an enumeration that are no longer there, or have the name
+// that another number had. A new name alone changes nothing in stored messages.
+func enumDifferences(field string, old, current []protobufEnumValue) (diffs []diff) {
+	for _, was := range old {
+		now := slices.IndexFunc(current, func(v protobufEnumValue) bool { return v.Number == was.Number })
+		moved := func(v protobufEnumValue) bool { return v.Name == current[now].Name }
+		switch {
+		case slices.Contains(current, was): // perhaps beside another name of the number
+		case now < 0:
+			diffs = append(diffs, diff{retyped, field, was.String(), "without that number"})
+		case slices.ContainsFunc(old, moved):
+			diffs = append(diffs, diff{retyped, field, was.String(), current[now].String()})
+		}
+	}
+	return diffs
+}
+
+func (v protobufEnumValue) String() string { return fmt.Sprintf("%s = %d", v.Name, v.Number) }
+
+func (m *protobufMessages) enum(name string) []protobufEnumValue {
+	for _, one := range m.Enums {
+		if one.Name == name {
+			return one.Values
+		}
+	}
+	return nil
 }
 
 func protobufText(m *protobufMessages) string {
