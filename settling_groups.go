@@ -184,8 +184,14 @@ type target struct {
 // awaitHandled waits until groups have handled events of a shard, except for stuck ones.
 func (s *settling) awaitHandled(ctx context.Context, shard int, of []*settlingGroup, last map[aggregate.ID]uint64) error {
 	var targets []target
-	for _, g := range of {
-		for id, number := range last {
+	for id, number := range last {
+		for _, g := range of { // the tail index can be behind what a group has handled
+			if g.sub != nil {
+				status, _ := g.sub.Aggregate(id)
+				number = max(number, status.Handled)
+			}
+		}
+		for _, g := range of {
 			targets = append(targets, target{g, id, number})
 		}
 	}

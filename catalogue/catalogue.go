@@ -44,9 +44,9 @@ type entry struct {
 	schema      *schema
 	root        *structKey // the type that the schema describes
 	file        string     // the path of the schema, in the folder of the catalogue
+	document    []byte     // the schema as the content of the file
 	codec       aggregate.Codec
 	returns     reflect.Type // what an upcaster returns, nil if that is not one type
-	document    []byte       // the schema as the content of the file
 }
 
 // about says in a file what a schema describes.

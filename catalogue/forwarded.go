@@ -19,7 +19,7 @@ func Forwarded(mappings ...forward.Mapping) (channels []Channel) {
 	}
 	seen := map[version]bool{}
 	for _, mapping := range mappings {
-		m := mapping.Message()
+		m := mapping.Describe()
 		message := Message{Name: messageName(m.Type), Version: m.Version, Type: m.Type}
 		if seen[version{m.Topic, message}] {
 			continue // of another event

@@ -52,8 +52,8 @@ type Stats struct {
 	Failed   uint64 // attempts at an event that have failed
 }
 
-// Message describes the messages of a [Mapping], for a catalogue.
-type Message struct {
+// Description describes the messages of a [Mapping], for a catalogue.
+type Description struct {
 	Topic     string       // of the broker
 	EventType string       // the event that leads to the messages
 	Version   int          // of the schema

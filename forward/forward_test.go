@@ -279,7 +279,7 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 	assert.Equal(t, "7", key)
 	assert.Equal(t, forward.Stats{Messages: 3, Ignored: 1}, f.Stats())
 	assert.Equal(t, []string{"order.arrived.v1", "order.left.v1", "order.placed.v1"}, f.EventTypes())
-	assert.Equal(t, 2, mappings[0].Message().Version)
+	assert.Equal(t, 2, mappings[0].Describe().Version)
 }
 
 // TestUUIDsDifferWhereMessagesDo publishes the same event to several topics, and events that have

@@ -59,9 +59,9 @@ func (m Mapping) WithVersion(version int) Mapping {
 	return m
 }
 
-// Message describes the messages of the mapping.
-func (m Mapping) Message() Message {
-	return Message{Topic: m.topic, EventType: m.eventType, Version: m.version, Type: m.of}
+// Describe describes the messages of the mapping.
+func (m Mapping) Describe() Description {
+	return Description{Topic: m.topic, EventType: m.eventType, Version: m.version, Type: m.of}
 }
 
 func (m Mapping) validate(place int) error {
