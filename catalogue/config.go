@@ -3,6 +3,7 @@ package catalogue
 import (
 	"fmt"
 	"reflect"
+	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -141,6 +142,8 @@ func (c Config) validate() error {
 		switch {
 		case channel.Name == "":
 			return &ConfigError{field + ".Name", "is empty: set a name"}
+		case !utf8.ValidString(channel.Name + channel.Address):
+			return &ConfigError{field, "has a name or an address that is not valid UTF-8, which JSON cannot hold: use plain text"}
 		case names[channel.Name]:
 			return &ConfigError{field + ".Name", fmt.Sprintf("%q is taken by another channel: use different names", channel.Name)}
 		case types[channel.Name]:
@@ -165,6 +168,8 @@ func validateMessages(field string, messages []Message) error {
 		switch {
 		case m.Name == "":
 			return &ConfigError{field + ".Name", "is empty: set a name"}
+		case !utf8.ValidString(m.Name):
+			return &ConfigError{field + ".Name", "is not valid UTF-8, which JSON cannot hold: use plain text"}
 		case m.Version < 0:
 			return &ConfigError{field + ".Version", fmt.Sprintf("is %d: use a positive number", m.Version)}
 		case m.Type == nil:
