@@ -38,10 +38,25 @@ func build(root, out string) (pages int, err error) {
 	if err := s.link(); err != nil {
 		return 0, err
 	}
-	if err := os.RemoveAll(out); err != nil {
+	if err := remove(out); err != nil {
 		return 0, err
 	}
 	return len(s.order), s.write(out)
+}
+
+// searchIndex is a file that only a site has.
+const searchIndex = "search-index.js"
+
+// remove removes a former site. It refuses a folder with other files.
+func remove(out string) error {
+	entries, err := os.ReadDir(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == searchIndex }) {
+		return fmt.Errorf("%s has other files than those of a site: use another folder", out)
+	}
+	return os.RemoveAll(out)
 }
 
 // read parses the pages of the root folder and of docs.
@@ -179,7 +194,7 @@ func (s *site) writeAssets(out string) error {
 	return errors.Join(
 		write(out, "style.css", append(style, colors...)),
 		write(out, "search.js", script),
-		write(out, "search-index.js", slices.Concat([]byte("searchIndex = "), index, []byte(";\n"))),
+		write(out, searchIndex, slices.Concat([]byte("searchIndex = "), index, []byte(";\n"))),
 	)
 }
 

@@ -21,7 +21,7 @@ import (
 const repository = "https://github.com/millrace-dev/millrace"
 
 func main() {
-	out := flag.String("out", "bin/site", "the folder to write, which is removed first")
+	out := flag.String("out", "bin/site", "the folder to write; a former site in it is removed")
 	flag.Parse()
 	pages, err := build(".", *out)
 	if err != nil {

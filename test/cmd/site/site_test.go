@@ -132,6 +132,20 @@ func TestALinkToNowhereIsAnError(t *testing.T) {
 	}
 }
 
+func TestOnlyAFormerSiteIsRemoved(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	own := filepath.Join(out, "notes.txt")
+	require.NoError(t, os.WriteFile(own, nil, 0o600))
+	_, err := build(root, out)
+	require.ErrorContains(t, err, "has other files than those of a site")
+	require.FileExists(t, own)
+	require.NoError(t, os.WriteFile(filepath.Join(out, searchIndex), nil, 0o600))
+	_, err = build(root, out)
+	require.NoError(t, err)
+	require.NoFileExists(t, own)
+}
+
 func TestAnchorsAreThoseOfGitHub(t *testing.T) {
 	t.Parallel()
 	p := parse("p.md", []byte("# A `Config`, and more\n\ntext\n\n## It's 2_a\n\n## Twice\n\n## Twice\n"))
