@@ -3,6 +3,7 @@ package millrace
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -50,10 +51,8 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	if config.Topic == "" {
 		config.Topic = g.Name + "-inbox"
 	}
-	for _, d := range a.definitions {
-		if d.Type() == config.Topic {
-			return nil, &ConfigError{"Inbox.Receive.Topic", fmt.Sprintf("is %q, the type of a definition; received messages are removed after a time, so give them a topic of their own", d.Type())}
-		}
+	if err := a.checkInbox(config.Topic); err != nil {
+		return nil, err
 	}
 	p, err := publisher.NewPublisher(publisher.Config{Journal: a.journal, Streams: inboxStreams, Queues: []string{config.Topic}}, a.config.Logger)
 	if err != nil {
@@ -80,6 +79,22 @@ func (a *App) Receive(g Group, in Inbox, handlers ...cqrs.CommandHandler) (*rece
 	a.publishers, a.inboxes = append(a.publishers, p), append(a.inboxes, config.Topic)
 	a.addComponent(g.Name, inbox)
 	return inbox, nil
+}
+
+// checkInbox returns an error for a topic that has other messages than those of one Receive.
+func (a *App) checkInbox(topic string) error {
+	refused := func(why string) error {
+		return &ConfigError{"Inbox.Receive.Topic", fmt.Sprintf("is %q, %s; give the received messages a topic of their own", topic, why)}
+	}
+	for _, d := range a.definitions {
+		if d.Type() == topic {
+			return refused("the type of a definition, and received messages are removed after a time")
+		}
+	}
+	if topic == a.config.CommandTopic || slices.Contains(a.inboxes, topic) {
+		return refused("whose messages have other handlers, and the group cannot handle these")
+	}
+	return nil
 }
 
 // inboxStreams is the number of streams for messages without a key, so that as many of them are

@@ -201,6 +201,26 @@ func TestATopicOfReceivedMessagesIsNoAggregate(t *testing.T) {
 	require.ErrorAs(t, err, &invalid)
 }
 
+// A group would get the messages of the other handlers too, and each would block its stream.
+func TestATopicOfReceivedMessagesHasNoOtherMessages(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	broker := gochannel.NewGoChannel(gochannel.Config{}, nil)
+	on := func(group, topic string) error {
+		_, err := app.Receive(millrace.Group{Name: group, Topics: []string{"paid"}}, millrace.Inbox{Subscriber: broker, Receive: receive.Config{Topic: topic}},
+			command.Handler("paid", failing{}, func(p *Paid) (string, aggregate.Decision[order]) { return p.Order, place(p.Item) }))
+		return err
+	}
+	require.NoError(t, on("payments", ""))
+	require.NoError(t, on("others", "others"))
+	for _, taken := range []string{"payments-inbox", "others", "commands"} {
+		var invalid *millrace.ConfigError
+		require.ErrorAs(t, on("third", taken), &invalid, taken)
+		assert.Equal(t, "Inbox.Receive.Topic", invalid.Field)
+	}
+	require.NoError(t, on("third", ""))
+}
+
 func TestATopicOfCommandsIsNoAggregate(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.CommandTopic = "order" })
