@@ -24,7 +24,8 @@ const settleTime = time.Minute
 //
 // Timeouts of processes that are due later do not count. Timeouts that are due now fire. So after
 // dynamotest.Clock.Advance, Settle waits for what the timeouts lead to. A failed event counts until
-// an attempt succeeds, or until its group has skipped it or moved it to a poison queue. Messages
+// an attempt succeeds, or until its group has skipped it or moved it to a poison queue. So an event
+// that always fails in a group without such a policy makes Settle wait until ctx ends. Messages
 // that a Pub/Sub has not delivered to [App.Receive] yet do not count, and neither do [App.Live] and
 // services.
 //

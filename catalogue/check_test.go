@@ -68,13 +68,13 @@ func TestChangesOfFieldsThatAreIncompatible(t *testing.T) {
 		"quoted": {struct{ A string }{}, struct {
 			A int `json:",string"`
 		}{}, []string{
-			`the field "A" was string and is string (int64): stored events have the former type, which cannot be decoded or has another meaning. ` +
+			`the field "A" was string and is string (quoted int64): stored events have the former type, which cannot be decoded or has another meaning. ` +
 				`To fix it, restore the type, or ` + newVersion,
 		}},
 		"not quoted": {struct {
 			A int8 `json:",string"`
 		}{}, struct{ A int }{}, []string{
-			`the field "A" was string (int8) and is integer (int64): stored events have the former type, which cannot be decoded or has another meaning. ` +
+			`the field "A" was string (quoted int8) and is integer (int64): stored events have the former type, which cannot be decoded or has another meaning. ` +
 				`To fix it, restore the type, or ` + newVersion,
 		}},
 		"text": {struct{ A string }{}, struct{ A netip.Addr }{}, []string{
@@ -305,7 +305,7 @@ func TestAnIncompatibleCatalogueIsNotWritten(t *testing.T) {
 	require.ErrorAs(t, err, &incompatible)
 	assert.Len(t, incompatible.Changes, 1)
 	assert.EqualError(t, err, "catalogue: incompatible with the catalogue in "+dir+", so no file was written:\n- "+incompatible.Changes[0].String()+
-		"\nTo accept the changes, for example because nothing of their types was ever stored or sent, delete these, and write the catalogue again: "+
+		"\nTo accept all changes of these files, for example because nothing of their types was ever stored or sent, delete them, and write the catalogue again: "+
 		filepath.Join(dir, "aggregates", "order", "events", "order.placed.v1.json"))
 	assert.Equal(t, before, readFile(t, dir, "aggregates/order/events/order.placed.v1.json"))
 

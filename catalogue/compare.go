@@ -267,6 +267,8 @@ func kindText(s *schema) string {
 			if s.PropertyNames != nil {
 				one += " with the keys " + s.PropertyNames.Format
 			}
+		case one == "string" && s.Format != "" && s.Format != textFormat && s.Format != timeFormat:
+			one += " (quoted " + s.Format + ")"
 		case cmp.Or(s.Format, s.ContentEncoding) != "":
 			one += " (" + cmp.Or(s.Format, s.ContentEncoding) + ")"
 		}

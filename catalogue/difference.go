@@ -39,7 +39,7 @@ func (e *IncompatibleError) Error() string {
 	for _, change := range e.Changes {
 		fmt.Fprintf(&out, "\n- %s", change)
 	}
-	return out.String() + "\nTo accept the changes, for example because nothing of their types was ever stored or sent, delete these, " +
+	return out.String() + "\nTo accept all changes of these files, for example because nothing of their types was ever stored or sent, delete them, " +
 		"and write the catalogue again: " + strings.Join(e.files(), ", ")
 }
 

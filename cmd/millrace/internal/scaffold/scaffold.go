@@ -102,7 +102,11 @@ func (s *Service) completeLibrary() error {
 	}
 	text, err := os.ReadFile(filepath.Join(s.Replace, "go.mod"))
 	if err != nil || !strings.HasPrefix(string(text), "module "+Library+"\n") {
-		return invalid("%s is not a clone of Millrace: want the folder with its go.mod", s.Replace)
+		folder := s.Replace
+		if absolute, err := filepath.Abs(folder); err == nil {
+			folder = absolute
+		}
+		return invalid("%s is not a clone of Millrace: want the folder with its go.mod", folder)
 	}
 	s.Version = "v0.1.0" // any version will do
 	if filepath.IsAbs(s.Replace) {

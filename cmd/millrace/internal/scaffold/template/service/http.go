@@ -5,7 +5,6 @@ import (
 
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/httpapi"
-	"github.com/millrace-dev/millrace/journal"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/scaffold/template/order"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/scaffold/template/views"
@@ -49,7 +48,8 @@ func (a *App) execute(w http.ResponseWriter, r *http.Request, status int, decide
 func (a *App) get(w http.ResponseWriter, r *http.Request) {
 	row, found, err := a.views.Get(r.Context(), r.PathValue("order"))
 	if err == nil && !found {
-		err = journal.ErrNotFound
+		http.Error(w, "there is no such order", http.StatusNotFound)
+		return
 	}
 	httpapi.Write(w, r, err, httpapi.Reply{Body: row})
 }
