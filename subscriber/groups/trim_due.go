@@ -134,7 +134,9 @@ func (d *due) shard(ctx context.Context, number int) (upTo time.Time, err error)
 	}
 	left := max(mostDue/d.groups.journal.Config.Shards, leastDue)
 	for {
-		q.Limit = min(left, duePage)
+		if q.Limit = duePage; left > 0 {
+			q.Limit = min(left, duePage)
+		}
 		var page storage.TailPage
 		err := patiently(ctx, func() (err error) {
 			page, err = d.groups.journal.Raw().TailShard(ctx, q)
@@ -153,11 +155,8 @@ func (d *due) shard(ctx context.Context, number int) (upTo time.Time, err error)
 		if q.After = page.Next; !page.More {
 			return time.Time{}, nil
 		}
-		if left <= 0 {
-			upTo = time.UnixMilli(q.After.OccurredAt)
-			if !upTo.After(d.from) { // more messages of one millisecond than a pass visits
-				upTo = d.from.Add(time.Millisecond)
-			}
+		// A pass ends between two milliseconds, since the next one begins with all messages of one.
+		if upTo = time.UnixMilli(q.After.OccurredAt); left <= 0 && upTo.After(d.from) {
 			return upTo, nil
 		}
 	}

@@ -219,6 +219,31 @@ func TestABacklogTakesSeveralPasses(t *testing.T) {
 	})
 }
 
+// Messages that stay must not hide others of the same millisecond from all passes.
+func TestAPassGoesBeyondManyMessagesOfOneMillisecond(t *testing.T) {
+	t.Parallel()
+	eachCommands(t, func(t *testing.T, c commands) {
+		c.send(t, "p", 1)
+		c.acked(t, "p", 1)
+		time.Sleep(time.Minute)
+		const processes = 8
+		for n := range processes {
+			c.send(t, fmt.Sprint("a", n), 200)
+		}
+		for n := range processes {
+			c.send(t, fmt.Sprint("p", n), 1)
+			c.acked(t, fmt.Sprint("p", n), 1)
+		}
+		time.Sleep(week + time.Hour)
+		var events uint64
+		for more := true; more; {
+			trimmed := c.trimDue(t)
+			events, more = events+trimmed.Events, trimmed.More
+		}
+		assert.Equal(t, uint64(processes+1), events)
+	})
+}
+
 func TestATopicWithoutAGroupKeepsItsCommands(t *testing.T) {
 	t.Parallel()
 	eachQueueInFakeTime(t, func(t *testing.T, q queue) {
