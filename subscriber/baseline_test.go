@@ -97,8 +97,8 @@ func TestAGroupThatStartsLaterGetsNothingBefore(t *testing.T) {
 		j := setup(t, 1)
 		config := quick(j)
 		config.Start = subscriber.At(time.Now().Add(time.Hour))
-		// This keeps the number of polls in two fake hours small.
-		config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Second, time.Second
+		// This keeps the work in two fake hours small.
+		config.Timing.PollInterval, config.Timing.MaxPollInterval, config.Timing.CommitInterval = 10*time.Second, 10*time.Second, time.Second
 		_, messages := subscribe(t, config)
 		for n := range 3 {
 			time.Sleep(10 * time.Minute)

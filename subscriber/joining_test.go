@@ -30,6 +30,7 @@ func TestFiftyMembersJoinWithFewWrites(t *testing.T) {
 		for range members {
 			config := quick(j)
 			config.Timing.LeaseDuration = time.Hour // no heartbeat is counted
+			config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Second, time.Second
 			sub := newSubscriber(t, config)
 			all.Add(1)
 			go func() {

@@ -175,7 +175,9 @@ func TestABlockedAggregateOfAFormerOwnerIsNoLag(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 1)
 		j := open(t, client)
-		config := subscriber.Config{Journal: j, ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: time.Hour}}
+		config := subscriber.Config{Journal: j, ConsumerGroup: "group", Timing: subscriber.Timing{
+			LeaseDuration: time.Hour, PollInterval: 10 * time.Second, MaxPollInterval: 10 * time.Second, // for less work in the hours below
+		}}
 		var healthy atomic.Bool
 		member := func() *subscriber.Subscriber {
 			sub, messages := subscribe(t, config)

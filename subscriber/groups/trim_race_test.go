@@ -32,8 +32,8 @@ func TestNoCommandIsLostWhileEarlierOnesAreRemoved(t *testing.T) {
 		h := &handled{}
 		member := open(t, c.db.Client(), journal.Config{})
 		config := member.quick()
-		// This keeps the number of polls in many fake minutes small.
-		config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Second, time.Second
+		// This keeps the work in many fake minutes small.
+		config.Timing.PollInterval, config.Timing.MaxPollInterval, config.Timing.CommitInterval = time.Second, time.Second, time.Second
 		h.consume(t, config, nil)
 		var faults []*dynamotest.Injection
 		for _, fault := range []dynamotest.Fault{
