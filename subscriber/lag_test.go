@@ -176,7 +176,8 @@ func TestABlockedAggregateOfAFormerOwnerIsNoLag(t *testing.T) {
 		client := create(t, 1)
 		j := open(t, client)
 		config := subscriber.Config{Journal: j, ConsumerGroup: "group", Timing: subscriber.Timing{
-			LeaseDuration: time.Hour, PollInterval: 10 * time.Second, MaxPollInterval: 10 * time.Second, // for less work in the hours below
+			// Few polls, for less work in the hours below.
+			LeaseDuration: time.Hour, PollInterval: 10 * time.Second, MaxPollInterval: 10 * time.Second,
 		}}
 		var healthy atomic.Bool
 		member := func() *subscriber.Subscriber {
