@@ -56,6 +56,10 @@ func (a *App) Live(config live.Config) (*live.Feed, error) {
 // later. If the App does not have the group when it starts, [App.Run] returns a [*ConfigError].
 // Until then requests with a token fail with [ErrNotRunning]. Set Topics if another program runs
 // the group.
+//
+// The name of a read model of the App ([App.ReadModel] and the like), without Topics, stands for
+// the group of the generation that serves. In the query, readmodel.Model.Serving with the context
+// of the request returns that generation.
 func (a *App) Consistent(group string, config consistency.Config) func(http.Handler) http.Handler {
 	own := len(config.Topics) == 0
 	if own {
@@ -65,11 +69,9 @@ func (a *App) Consistent(group string, config consistency.Config) func(http.Hand
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			config, failed := config, error(nil)
+			ctx, config, group, failed := r.Context(), config, group, error(nil)
 			if own {
-				if failed = a.hasStartedWith(group); failed == nil {
-					config.Topics = a.topicsOf[group]
-				} else {
+				if ctx, group, config.Topics, failed = a.queriedBy(ctx, group); failed != nil {
 					config.MaxAggregates = math.MaxInt // it is not known which of them count
 				}
 			}
@@ -78,9 +80,34 @@ func (a *App) Consistent(group string, config consistency.Config) func(http.Hand
 					return failed
 				}
 				return a.waitFor(ctx, group, token)
-			}, config)(next).ServeHTTP(w, r)
+			}, config)(next).ServeHTTP(w, r.WithContext(ctx))
 		})
 	}
+}
+
+// queriedBy returns the group and the topics for which a query waits. Name is that of a group or of
+// a read model. The context is for the query.
+func (a *App) queriedBy(ctx context.Context, name string) (of context.Context, group string, topics []string, err error) {
+	if err := a.hasStartedWith(name); err != nil {
+		return ctx, name, nil, err
+	}
+	model, ok := a.readModelNamed(name)
+	if !ok || a.topicsOf[name] != nil {
+		return ctx, name, a.topicsOf[name], nil
+	}
+	if ctx, err = model.model.Pin(ctx); err != nil {
+		return ctx, name, nil, err
+	}
+	serving, err := model.model.Serving(ctx)
+	return ctx, serving.Group(), model.config.Topics, err
+}
+
+func (a *App) readModelNamed(name string) (liveModel, bool) {
+	i := slices.IndexFunc(a.readModels, func(l liveModel) bool { return l.config.Name == name })
+	if i < 0 {
+		return liveModel{}, false
+	}
+	return a.readModels[i], true
 }
 
 // waitFor waits until a group has applied the events of a token, also of topics that it has not
@@ -110,7 +137,7 @@ func (a *App) hasStartedWith(group string) error {
 // hasGroups returns an error for the first of some groups of queries that the App lacks.
 func (a *App) hasGroups(queried ...string) error {
 	for _, group := range queried {
-		if a.topicsOf[group] != nil {
+		if _, ok := a.readModelNamed(group); ok || a.topicsOf[group] != nil {
 			continue
 		}
 		known := "no groups"

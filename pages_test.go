@@ -1,10 +1,12 @@
 package millrace_test
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +20,9 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/internal/testjournal"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -187,4 +192,41 @@ func TestAQueryOfATopicThatTheGroupLacksFailsBeforeItsTimeout(t *testing.T) {
 		assert.ErrorAs(t, err, new(*groups.NoTopicError))
 		assert.Less(t, time.Since(begun), 2*time.Second)
 	})
+}
+
+func TestAQueryOfAReadModelWaitsForTheGenerationThatItReads(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	var applied [3]atomic.Int64 // by generation
+	model, err := app.ReadModel(t.Context(), readmodel.Config{Name: "items", Topics: []string{"order"}, Refresh: 10 * time.Millisecond, MaxAge: -1},
+		func(_ context.Context, g readmodel.Generation) ([]projection.Reaction, error) {
+			return []projection.Reaction{projection.On(func(context.Context, placed, *journal.Record) ([]projection.Write, error) {
+				applied[g.Number].Add(1)
+				return nil, nil
+			})}, nil
+		})
+	require.NoError(t, err)
+	var generation, events int64
+	handler := app.Consistent("items", consistency.Config{Timeout: patience})(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		switched, err := model.Begin(r.Context())
+		assert.NoError(t, err)
+		assert.NoError(t, model.CatchUp(r.Context(), switched, nil))
+		assert.NoError(t, model.Switch(r.Context(), switched))
+		g, err := model.Serving(r.Context())
+		assert.NoError(t, err)
+		generation, events = int64(g.Number), applied[g.Number].Load()
+	}))
+	start(t, app)
+	request := httptest.NewRequest(http.MethodGet, "/", nil)
+	request.Header.Set(consistency.Header, testjournal.Execute(t, repo, "1", place("tea")).Token().String())
+
+	handler.ServeHTTP(httptest.NewRecorder(), request)
+
+	assert.EqualValues(t, 1, generation, "the one that has served before")
+	assert.EqualValues(t, 1, events)
+	now, err := model.Serving(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, now.Number)
 }

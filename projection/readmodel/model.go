@@ -166,8 +166,13 @@ func newModel(client Client, config Config, program bool) (*Model, error) {
 // than [Config].MaxAge, and otherwise reads it, strongly consistent. If the read fails, it returns
 // an older result if there is one, because both generations are kept up to date.
 //
+// With a context of Pin it returns the same generation each time.
+//
 // Errors: [*FormError] if this program does not know its form, and those of Open.
 func (m *Model) Serving(ctx context.Context) (Generation, error) {
+	if g, ok := ctx.Value(pin{m}).(Generation); ok {
+		return g, nil
+	}
 	m.mu.Lock()
 	known, age := m.cached, time.Since(m.readAt)
 	m.mu.Unlock()
@@ -188,6 +193,20 @@ func (m *Model) Serving(ctx context.Context) (Generation, error) {
 		return Generation{}, err
 	}
 	return m.readable(s)
+}
+
+// pin is the key of a context for the generation that serves.
+type pin struct{ model *Model }
+
+// Pin returns a context with which Serving returns the generation that serves now. So a query waits
+// for the generation that it reads, also if another one begins to serve meanwhile. Errors: those of
+// Serving.
+func (m *Model) Pin(ctx context.Context) (context.Context, error) {
+	g, err := m.Serving(ctx)
+	if err != nil {
+		return ctx, err
+	}
+	return context.WithValue(ctx, pin{m}, g), nil
 }
 
 func (m *Model) readable(s state) (Generation, error) {
