@@ -64,6 +64,10 @@ func (a *App) checkMarshaler(g Group) error {
 // A command without a handler is nacked, and delivered again. So in a rolling deployment a newer
 // process can handle it. The error is a command.ErrUnknown, and names the message.
 //
+// Commands with the same publisher.AggregateIDKey, or all commands of a publisher without it, are
+// handled in order. So one that always fails holds up the later ones, unless Config.Subscriber sets
+// another failure policy for the group "commands", such as subscriber.Skip(20).
+//
 // Errors: those of [App.Handle].
 func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
 	g := Group{Name: commandGroup, Topics: []string{a.config.CommandTopic}}

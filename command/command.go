@@ -100,7 +100,10 @@ func refusalIn(err error, ids []string) *repository.RefusedError {
 	var deleted *journal.DeletedError
 	var unreadable *journal.EncodingError
 	var mismatch *repository.CommandMismatchError
+	var same *repository.SameParticipantError
 	switch {
+	case errors.As(err, &same):
+		id = same.ID
 	case errors.As(err, &mismatch):
 		id = mismatch.ID
 	case errors.As(err, &deleted):

@@ -29,8 +29,9 @@ type TransactionRoute[C any] func(tx *repository.Transaction, command *C) (decid
 //	err := app.HandleCommands(command.TransactionHandler("transfer", transfer))
 //
 // A command takes effect once in the whole journal, whatever its aggregates are. It is refused if
-// one of them was deleted, or if the key of one was destroyed. Errors of the handler: [ErrNoID],
-// and those of [repository.Transaction.Execute] and of [OnRefused].
+// one of them was deleted, if the key of one was destroyed, or if it names an aggregate twice
+// ([*repository.SameParticipantError]). Errors of the handler: [ErrNoID], and those of
+// [repository.Transaction.Execute] and of [OnRefused].
 func TransactionHandler[C any](name string, route TransactionRoute[C], options ...Option[C]) cqrs.CommandHandler {
 	return newHandler(name, options, func(ctx context.Context, command *C, given []repository.Option) (ids []string, err error) {
 		var tx repository.Transaction

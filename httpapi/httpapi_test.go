@@ -30,9 +30,12 @@ import (
 func TestEachErrorHasAStatus(t *testing.T) {
 	t.Parallel()
 	for status, errs := range map[int][]error{
-		http.StatusOK:         {nil},
-		http.StatusBadRequest: {&aggregate.InvalidIDError{}, &aggregate.InvalidTokenError{}, projection.ErrPageToken, &repository.SameParticipantError{}},
-		http.StatusNotFound:   {journal.ErrNotFound, &repository.RefusedError{Err: fmt.Errorf("%w: no such order", journal.ErrNotFound)}},
+		http.StatusOK: {nil},
+		http.StatusBadRequest: {
+			&aggregate.InvalidIDError{}, &aggregate.InvalidTokenError{}, projection.ErrPageToken, &repository.SameParticipantError{},
+			&projection.QueryError{Field: "Limit"},
+		},
+		http.StatusNotFound: {journal.ErrNotFound, &repository.RefusedError{Err: fmt.Errorf("%w: no such order", journal.ErrNotFound)}},
 		http.StatusConflict: {
 			&repository.RefusedError{Err: errors.New("sold out")}, &repository.RefusedError{Err: context.DeadlineExceeded},
 			&journal.ConflictError{}, &journal.WriteRefusedError{},
@@ -45,7 +48,7 @@ func TestEachErrorHasAStatus(t *testing.T) {
 			&repository.AttemptsError{Err: journal.ErrConflict}, context.DeadlineExceeded, context.Canceled,
 			&types.ProvisionedThroughputExceededException{},
 		},
-		http.StatusInternalServerError: {errors.New("nil map"), journal.ErrAccess, journal.ErrTableMissing, repository.ErrNilDecision},
+		http.StatusInternalServerError: {errors.New("nil map"), &projection.QueryError{Field: "Index"}, journal.ErrAccess, journal.ErrTableMissing, repository.ErrNilDecision},
 	} {
 		for _, err := range errs {
 			assert.Equal(t, status, httpapi.Status(err), "%T %v", err, err)

@@ -59,6 +59,9 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, projection.ErrPageToken): // which may wrap an error of the database
 		http.Error(w, projection.ErrPageToken.Error(), status)
 		return
+	case status == http.StatusGone: // the error tells how the data was stored
+		http.Error(w, "it was deleted for good", status)
+		return
 	case status < http.StatusInternalServerError:
 		http.Error(w, err.Error(), status)
 		return
@@ -78,7 +81,7 @@ func writeError(w http.ResponseWriter, r *http.Request, err error) {
 //
 //	200  nil
 //	400  *aggregate.InvalidIDError, *aggregate.InvalidTokenError, projection.ErrPageToken,
-//	     *repository.SameParticipantError
+//	     *projection.QueryError about Limit or Partition, *repository.SameParticipantError
 //	404  journal.ErrNotFound, also as the error of a decision
 //	409  *repository.RefusedError, *journal.WriteRefusedError, and journal.ErrConflict, which
 //	     Execute returns for a version that is not the expected one
@@ -104,7 +107,7 @@ func Status(err error) int {
 	case isUnavailable(err):
 		return http.StatusServiceUnavailable
 	case is[*aggregate.InvalidIDError](err), is[*aggregate.InvalidTokenError](err), errors.Is(err, projection.ErrPageToken),
-		is[*repository.SameParticipantError](err):
+		is[*repository.SameParticipantError](err), isOfClient(err):
 		return http.StatusBadRequest
 	case is[*journal.WriteRefusedError](err), errors.Is(err, journal.ErrConflict):
 		return http.StatusConflict
@@ -119,6 +122,12 @@ func Status(err error) int {
 	default:
 		return http.StatusInternalServerError
 	}
+}
+
+// isOfClient reports whether a client has chosen what is wrong in a query.
+func isOfClient(err error) bool {
+	var query *projection.QueryError
+	return errors.As(err, &query) && (query.Field == "Limit" || query.Field == "Partition")
 }
 
 // isUnavailable reports whether the same request may succeed later.
